@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+# How a room becomes a library and its tests. A room is every .c of its folder;
+# a test is every test/test_*.c, one program each.
+
+set(FR_WARNINGS -Wall -Wextra -Wshadow -Wconversion -Wvla -Wstrict-prototypes -Wno-missing-field-initializers)
+if(FR_WERROR)
+  list(APPEND FR_WARNINGS -Werror)
+endif()
+add_compile_options($<$<COMPILE_LANGUAGE:C>:-fno-omit-frame-pointer>)
+if(FR_SANITIZE)
+  add_compile_options(-fsanitize=${FR_SANITIZE} -fno-sanitize-recover=undefined)
+  add_link_options(-fsanitize=${FR_SANITIZE})
+  add_compile_definitions(FR_SANITIZED=1)
+endif()
+if(FR_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+find_package(PkgConfig REQUIRED)
+
+# fr_room(NAME [DEPS room...] [PKG pkg-config-module...] [LIBS lib...])
+# Makes the static library fr_NAME and the tests below it.
+function(fr_room name)
+  cmake_parse_arguments(R "" "" "DEPS;PKG;LIBS;SOURCES" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS *.c)
+  list(APPEND sources ${R_SOURCES})
+  add_library(fr_${name} STATIC ${sources})
+  target_compile_options(fr_${name} PRIVATE ${FR_WARNINGS})
+  target_include_directories(fr_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+  foreach(dep IN LISTS R_DEPS)
+    target_link_libraries(fr_${name} PUBLIC fr_${dep})
+  endforeach()
+  foreach(pkg IN LISTS R_PKG)
+    pkg_check_modules(${pkg} REQUIRED IMPORTED_TARGET ${pkg})
+    target_link_libraries(fr_${name} PUBLIC PkgConfig::${pkg})
+  endforeach()
+  target_link_libraries(fr_${name} PUBLIC ${R_LIBS})
+  fr_tests(${name} fr_${name})
+endfunction()
+
+# fr_tests(ROOM LIBRARY...): each test/test_*.c of this folder becomes a ctest
+# ROOM.MODULE with the label unit; test/helper*.c are linked into all of them.
+function(fr_tests room)
+  file(GLOB tests CONFIGURE_DEPENDS test/test_*.c)
+  file(GLOB helpers CONFIGURE_DEPENDS test/helper*.c)
+  foreach(test IN LISTS tests)
+    get_filename_component(base ${test} NAME_WE)
+    string(REGEX REPLACE "^test_" "" module ${base})
+    add_executable(${room}_${base} ${test} ${helpers})
+    set_target_properties(${room}_${base} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
+    target_compile_options(${room}_${base} PRIVATE ${FR_WARNINGS})
+    target_compile_definitions(${room}_${base} PRIVATE FR_SOURCE_DIR="${CMAKE_SOURCE_DIR}" FR_BUILD_DIR="${CMAKE_BINARY_DIR}")
+    target_link_libraries(${room}_${base} PRIVATE ${ARGN} cmocka m)
+    add_test(NAME ${room}.${module} COMMAND ${room}_${base} WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
+    set_tests_properties(${room}.${module} PROPERTIES LABELS unit TIMEOUT 120)
+  endforeach()
+endfunction()
+
+# fr_program(NAME ROOM...): the program of this folder's main.c in build/bin.
+function(fr_program name main)
+  add_executable(${name} ${main})
+  target_compile_options(${name} PRIVATE ${FR_WARNINGS})
+  target_link_libraries(${name} PRIVATE ${ARGN})
+endfunction()
