@@ -152,7 +152,7 @@ static int same_data(const struct job *j, struct fr_err *err)
 {
     uint64_t hash = j->data.hash;
 
-    MPI_Bcast(&hash, 1, MPI_UINT64_T, 0, j->grid.world.comm);
+    fr_share(&j->grid.world, &hash, sizeof hash);
     if (hash == j->data.hash)
         return 0;
     return fr_fail(
