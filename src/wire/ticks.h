@@ -78,6 +78,7 @@ static inline void fr_ticks_pair(uint32_t clock, uint64_t *ret_ticks, uint64_t *
 {
     uint64_t best = UINT64_MAX;
 
+    *ret_ticks = *ret_mono_ns = 0;
     for (int i = 0; i < 5; i++) {
         uint64_t a = fr_ticks_of(clock), m = fr_mono_ns(), b = fr_ticks_of(clock);
 

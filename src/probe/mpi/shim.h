@@ -143,6 +143,24 @@ int32_t fr_comm_peer(const struct fr_comm *m, int comm_rank) FR_HIDDEN;
 void fr_comm_complete(struct fr_comm *m, uint64_t seq, uint64_t t) FR_HIDDEN;
 void fr_comm_forget(MPI_Comm c) FR_HIDDEN;
 
+/* The slot's progress is written by whoever calls on it: one at a time, but for a completion in
+ * one thread beside a call in another. Only then does the writer wait for its turn, and not
+ * for long: rather a torn copy, which the agent reads again a moment later. */
+static inline uint64_t fr_slot_open(struct fr_seg_comm *s)
+{
+    if (fr_unlikely(fr_mpi.multiple))
+        for (int i = 0; i < 1000; i++) {
+            uint64_t v = __atomic_load_n(&s->version, __ATOMIC_RELAXED);
+
+            if (!(v & 1) && __atomic_compare_exchange_n(&s->version, &v, v + 1, 0,
+                                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+                __atomic_thread_fence(__ATOMIC_RELEASE);
+                return v + 2;
+            }
+        }
+    return fr_version_open(&s->version);
+}
+
 /* Take the next number on a communicator and show that the operation is under way. */
 static inline uint64_t fr_comm_enqueue(struct fr_comm *m, uint64_t t, uint8_t op, uint8_t dtype,
                                        int32_t root, uint64_t bytes)
@@ -203,24 +221,6 @@ static inline struct fr_comm *fr_comm_find(MPI_Comm c)
     if (fr_likely(i) && fr_likely(__atomic_load_n(&fr_comms[i - 1].handle, __ATOMIC_RELAXED) == c))
         return &fr_comms[i - 1];
     return fr_comm_find_slow(c);
-}
-
-/* The slot's progress is written by whoever calls on it: one at a time, but for a completion in
- * one thread beside a call in another. Only then does the writer wait for its turn, and not
- * for long: rather a torn copy, which the agent reads again a moment later. */
-static inline uint64_t fr_slot_open(struct fr_seg_comm *s)
-{
-    if (fr_unlikely(fr_mpi.multiple))
-        for (int i = 0; i < 1000; i++) {
-            uint64_t v = __atomic_load_n(&s->version, __ATOMIC_RELAXED);
-
-            if (!(v & 1) && __atomic_compare_exchange_n(&s->version, &v, v + 1, 0,
-                                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-                __atomic_thread_fence(__ATOMIC_RELEASE);
-                return v + 2;
-            }
-        }
-    return fr_version_open(&s->version);
 }
 
 /* Begin a wrapper. Returns 1 when the call is to be watched. */
