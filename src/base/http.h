@@ -15,6 +15,10 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+/* A stream of events from which nothing came for so long is given up (-ETIMEDOUT); servers send a comment
+ * every 15 s. */
+#define FR_HTTP_SILENCE_S 60
+
 struct fr_http; /* client */
 
 struct fr_http_options {
@@ -29,13 +33,13 @@ int fr_http_new(const struct fr_http_options *opt, struct fr_http **ret, struct 
 void fr_http_free(struct fr_http *h);
 
 /* method "GET", "POST", ...; body may be NULL; type is its media type. Returns the HTTP status (>= 100),
- * or a negative errno when no answer came (-ECONNREFUSED, -ETIMEDOUT, ...). The body of the reply is
+ * or a negative errno when no answer came (-ECONNREFUSED, -ETIMEDOUT, ...; -EFBIG beyond max_bytes). Redirects are not followed. The body of the reply is
  * put into reply (emptied first) whatever the status. */
 int fr_http_call(struct fr_http *h, const char *method, const char *path, const char *type, const void *body,
                  size_t body_bytes, struct fr_buf *reply, struct fr_err *err);
 
 /* GET a stream of server-sent events; fn gets each event's name and data, and ends it by returning
- * non-zero. Blocks. Returns like fr_http_call. */
+ * non-zero. Blocks, without limit while something comes. Returns like fr_http_call. */
 int fr_http_events(struct fr_http *h, const char *path,
                    int (*fn)(const char *event, const char *data, size_t n, void *arg), void *arg,
                    struct fr_err *err);

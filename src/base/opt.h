@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 
 enum fr_opt_kind {
@@ -37,7 +38,8 @@ struct fr_opt {
 };
 
 /* Parse argv[1..argc-1] into args; operands are moved to the front of argv[1..] and their number put
- * into ret_operands (those behind "--" included, ret_dashdash their first index or -1). -EINVAL on wrong usage. */
+ * into ret_operands (those behind "--" included). *ret_dashdash (may be NULL) is the index in argv of the first
+ * operand behind "--", or -1 without "--". -EINVAL on wrong usage: argv is then as it was, args partly filled. */
 int fr_opt_parse(const struct fr_opt *opts, void *args, int argc, char **argv, int *ret_operands, int *ret_dashdash,
                  struct fr_err *err);
 
@@ -46,5 +48,12 @@ void fr_opt_help(const struct fr_opt *opts, FILE *to);
 
 /* The word of `words` (NULL-terminated) nearest to `got` by edit distance <= 2, or NULL. */
 const char *fr_opt_nearest(const char *got, const char *const *words);
+
+/* Put `text` into a field of that kind; a flag reads true/false, yes/no, on/off, 1/0; a string is borrowed.
+ * 0, or -EINVAL with what was expected ("a duration such as ...") in *ret_expected (may be NULL). */
+int fr_opt_assign(enum fr_opt_kind kind, void *field, const char *text, const char **ret_expected);
+
+/* Append a field's value as text that fr_opt_assign reads back. */
+void fr_opt_text(enum fr_opt_kind kind, const void *field, struct fr_buf *out);
 
 #endif /* FR_BASE_OPT_H */
