@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* local.c - see local.h */
+#define _GNU_SOURCE 1 /* posix_spawn_file_actions_addchdir_np */
 #include "engine/local/local.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 #include "engine/local/procs.h"
 
 #define LAUNCHER      "mpirun"
-#define SCAN_EVERY_MS 20 /* a dying process may have been forking while we looked */
+#define SCAN_EVERY_MS 2 /* a dying process may have been forking while we looked: look again */
 
 struct fr_engine {
     char state_dir[256];
@@ -268,7 +269,7 @@ static int local_stop(struct fr_engine *e, const struct fr_attempt_proc *p, doub
             return fr_fail(err, -ETIMEDOUT, "%d processes of session %d did not end within %.1f s:%s (D: they wait for a disk or device)",
                            n, (int)p->session, limit_s, who);
         }
-        poll(NULL, 0, n && fr_mono_ns() < until ? SCAN_EVERY_MS / 10 : 0);
+        poll(NULL, 0, SCAN_EVERY_MS);
     }
 }
 
