@@ -327,7 +327,7 @@ int fr_checkpoint_save(struct fr_checkpoint *ck, int64_t step, struct fr_err *er
     if (rc == 0) {
         /* shard k is written by rank k: the first replica has the first ranks */
         sums = fr_zalloc((size_t)world->size, sizeof *sums);
-        MPI_Gather(&mine, 2, MPI_UINT64_T, sums, 2, MPI_UINT64_T, 0, world->comm);
+        fr_collect(world, &mine, sizeof mine, sums);
         m.step = (uint64_t)step;
         m.shard = sums;
         rc = fr_agree(ck->grid, world->index == 0 ? write_manifest(ck, &m, err) : 0, err);
@@ -463,7 +463,7 @@ int fr_checkpoint_restore(struct fr_checkpoint *ck, int64_t *ret_step, struct fr
     for (int i = 0; rc == 1; i++) {
         int64_t step = lead && i < n ? steps[i] : 0;
 
-        MPI_Bcast(&step, 1, MPI_INT64_T, 0, ck->grid->world.comm);
+        fr_share(&ck->grid->world, &step, sizeof step);
         *ret_step = step;
         if (step == 0)
             return 0;

@@ -2,6 +2,7 @@
 #include "parallel.h"
 
 #include <limits.h>
+#include <string.h>
 
 void fr_grid_place(int rank, int pp, int tp, int *ret_dp, int *ret_pp, int *ret_tp)
 {
@@ -59,6 +60,20 @@ void fr_sum_f64(const struct fr_group *group, double *x, size_t n)
 {
     if (group->size > 1)
         MPI_Allreduce(MPI_IN_PLACE, x, (int)n, MPI_DOUBLE, MPI_SUM, group->comm);
+}
+
+void fr_share(const struct fr_group *group, void *p, size_t bytes)
+{
+    if (group->size > 1)
+        MPI_Bcast(p, (int)bytes, MPI_BYTE, 0, group->comm);
+}
+
+void fr_collect(const struct fr_group *group, const void *mine, size_t bytes, void *all)
+{
+    if (group->size > 1)
+        MPI_Gather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0, group->comm);
+    else
+        memcpy(all, mine, bytes);
 }
 
 int fr_agree(const struct fr_grid *grid, int rc, struct fr_err *err)

@@ -46,6 +46,12 @@ void fr_grid_place(int rank, int pp, int tp, int *ret_dp, int *ret_pp, int *ret_
 void fr_sum_f32(const struct fr_group *group, float *x, size_t n);
 void fr_sum_f64(const struct fr_group *group, double *x, size_t n);
 
+/* Give the `bytes` at p of the first rank of the group to all of it. */
+void fr_share(const struct fr_group *group, void *p, size_t bytes);
+
+/* Bring the `bytes` at `mine` of each rank to the first one: all[size][bytes]. */
+void fr_collect(const struct fr_group *group, const void *mine, size_t bytes, void *all);
+
 /* Do all ranks of the world agree that they can go on? `rc` is this rank's
  * result (0, or negative with err set). Returns 0 when all are 0; else the
  * result of the first rank that failed, and *err is its sentence on rank 0.
