@@ -108,6 +108,9 @@ int fr_ledger_open(const char *path, struct fr_ledger **ret, struct fr_err *err)
     fr_writer_init(lg);
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
         return fr_fail(err, -EMEDIUMTYPE, "%s: is no file, so no ledger (give another --ledger)", path);
+    if (st.st_size == 1) /* which SQLite takes for an empty file, and would overwrite */
+        return fr_fail(err, -EMEDIUMTYPE, "%s: is no ledger, nor any SQLite database (give another --ledger)",
+                       path);
     rc = fr_lock_take(&lg->lock, path, err);
     if (rc < 0)
         return rc;

@@ -18,7 +18,7 @@ static void finalizep(sqlite3_stmt **p)
 }
 
 /* The connection is read-only already; this refuses, with a sentence, what would still reach outside of the
- * ledger: ATTACH, PRAGMA, loadable code. */
+ * ledger: ATTACH, settings, loadable code. */
 static int allow_reading(void *arg, int action, const char *a, const char *b, const char *c, const char *d)
 {
     (void)arg;
@@ -67,8 +67,10 @@ static int prepare_select(struct fr_ledger_reader *rd, const char *sql, sqlite3_
     if (strlen(sql) > MAX_SQL_BYTES)
         return fr_fail(err, -EINVAL, "query: longer than %d bytes", MAX_SQL_BYTES);
     rc = sqlite3_prepare_v2(rd->db, sql, -1, &st, &tail);
-    if (rc == SQLITE_AUTH || (rc == SQLITE_OK && st && !sqlite3_stmt_readonly(st)))
-        return fr_fail(err, -EPERM, "query: only SELECT is allowed (the ledger is only read here)");
+    if (rc == SQLITE_OK && st && !sqlite3_stmt_readonly(st))
+        rd->denied = true;
+    if (rd->denied)
+        return -EPERM; /* fr_ledger_query says it */
     if (rc == SQLITE_ERROR)
         return fr_fail(err, -EINVAL, "query: %s", sqlite3_errmsg(rd->db));
     if (rc != SQLITE_OK)
@@ -157,11 +159,14 @@ int fr_ledger_query(struct fr_ledger_reader *rd, const char *sql, const struct f
     uint64_t limit_ns = fr_mono_ns() + (uint64_t)(time_s * 1e9);
     int rc;
 
-    sqlite3_set_authorizer(rd->db, allow_reading, NULL);
+    rd->denied = false;
+    sqlite3_set_authorizer(rd->db, allow_reading, rd);
     sqlite3_progress_handler(rd->db, STEPS_A_LOOK, is_over, &limit_ns);
     rc = run_query(rd, sql, limits ? limits->rows : 0, fn, arg, ret_cut, err);
     sqlite3_progress_handler(rd->db, 0, NULL, NULL);
     sqlite3_set_authorizer(rd->db, NULL, NULL);
+    if (rd->denied)
+        return fr_fail(err, -EPERM, "query: only SELECT is allowed (the ledger is only read here)");
     if (rc == -EINTR)
         return fr_fail(err, -ETIMEDOUT, "query: stopped after %g s (ask for less, or raise the limit)", time_s);
     return rc;

@@ -10,6 +10,7 @@
 struct fr_ledger_reader {
     char *path;
     sqlite3 *db;
+    bool denied; /* the query that runs asked for more than reading */
 };
 
 /* What a failed statement means to the reader's person. */

@@ -23,22 +23,19 @@ double fr_now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-double fr_flops_burn(double seconds, double *ret_elapsed_s)
+double fr_flops_burn(double seconds)
 {
     enum { N = 256 };
     const struct fr_gemm g = {FR_N, FR_N, N, N, N, N, N, N, 1.0f, 0.0f};
     FR_CLEANUP(fr_freep) float *m = fr_zalloc(3 * N * N, sizeof *m);
-    double start, now, flops = 0;
+    double start, flops = 0;
 
     for (int i = 0; i < 2 * N * N; i++)
         m[i] = (float)(i % 7) - 3.0f;
-    fr_gemm(&g, m, m + N * N, m + 2 * N * N); /* the first call pays for page faults */
-    start = now = fr_now_s();
-    while (now - start < seconds) {
+    start = fr_now_s();
+    do {
         fr_gemm(&g, m, m + N * N, m + 2 * N * N);
         flops += 2.0 * N * N * N;
-        now = fr_now_s();
-    }
-    *ret_elapsed_s = now - start;
+    } while (fr_now_s() - start < seconds);
     return flops;
 }

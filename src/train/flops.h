@@ -23,8 +23,8 @@
 double fr_flops_per_token(int64_t layers, int64_t d_model, int64_t seq, int64_t vocab);
 
 /* Run float32 GEMMs of 256^3 through cblas for about `seconds` and return the
- * FLOPs done; *ret_elapsed_s is how long it really took. Blocks. */
-double fr_flops_burn(double seconds, double *ret_elapsed_s);
+ * FLOPs done. Blocks. */
+double fr_flops_burn(double seconds);
 
 /* Seconds of the monotonic clock; for reports, never for the mathematics. */
 double fr_now_s(void);

@@ -29,7 +29,7 @@
 #define FR_VERSION "0"
 #endif
 
-#define PEAK_SECONDS 0.06
+#define PEAK_SECONDS 0.1
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
@@ -81,10 +81,12 @@ static void stand_still(const struct job *j, enum fr_pause_kind kind, int64_t st
 /* ---- start ---- */
 
 /* What each rank gets when all of them run GEMMs at once: on a machine with
- * more ranks than cores that is a share of a core, and that is the truth. */
+ * more ranks than cores that is a share of a core, and that is the truth. The
+ * time is from barrier to barrier, because crowded ranks do not start together;
+ * the longest is that of the rank that was let off first. */
 static void find_peak(struct job *j)
 {
-    double flops, elapsed_s;
+    double flops, start, elapsed_s;
 
     if (j->o->peak_flops > 0) {
         j->peak_flops = j->o->peak_flops;
@@ -93,9 +95,12 @@ static void find_peak(struct job *j)
         j->peak_flops = (double)j->checkpoint.stamp.peak_flops;
         j->peak_from = "as measured before the checkpoint";
     } else {
+        fr_flops_burn(0); /* the first call of cblas pays for page faults */
         MPI_Barrier(j->grid.world.comm);
-        flops = fr_flops_burn(PEAK_SECONDS, &elapsed_s);
+        start = fr_now_s();
+        flops = fr_flops_burn(PEAK_SECONDS);
         fr_sum_f64(&j->grid.world, &flops, 1);
+        elapsed_s = fr_now_s() - start;
         MPI_Allreduce(MPI_IN_PLACE, &elapsed_s, 1, MPI_DOUBLE, MPI_MAX, j->grid.world.comm);
         j->peak_flops = floor(flops / elapsed_s / j->grid.world.size);
         j->peak_from = "float32 GEMM 256^3, all ranks at once";
@@ -353,40 +358,46 @@ static int run(const struct fr_options *o)
     return status;
 }
 
-/* Is this the first process, as far as one can tell before MPI_Init? A wrong
- * command line should be told once, not once a rank. */
-static bool is_lead_by_environment(void)
+/* Text for a person, once for the job. */
+static int say(const struct fr_options *o, int rc, const struct fr_err *err, bool lead)
+{
+    if (rc < 0)
+        return complain(lead, err, EXIT_USAGE);
+    if (lead && o->help)
+        fr_options_help();
+    else if (lead)
+        printf("fullrank-train %s\n", FR_VERSION);
+    fflush(stdout);
+    return EXIT_DONE;
+}
+
+/* Were we started by something that starts ranks? */
+static bool is_launched(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
                                         "SLURM_PROCID"};
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const char *rank = getenv(names[i]);
-        if (rank)
-            return strcmp(rank, "0") == 0;
-    }
-    return true;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (getenv(names[i]))
+            return true;
+    return false;
 }
 
 int main(int argc, char *argv[])
 {
-    bool lead = is_lead_by_environment();
     struct fr_options o;
     struct fr_err err = {0};
-    int status;
+    int rc = fr_options_parse(argc, argv, &o, &err), rank, status;
+    bool only_text = rc < 0 || o.help || o.version;
 
-    if (fr_options_parse(argc, argv, &o, &err) < 0)
-        return complain(lead, &err, EXIT_USAGE);
-    if (o.help || o.version) {
-        if (lead && o.help)
-            fr_options_help();
-        else if (lead)
-            printf("fullrank-train %s\n", FR_VERSION);
-        return EXIT_DONE;
-    }
+    if (only_text && !is_launched())
+        return say(&o, rc, &err, true);
     signal(SIGXFSZ, SIG_IGN); /* a file over the limit is a failed write, not a death */
+    /* Also for a text alone: the launcher kills the others when one rank leaves
+     * with an error, and only MPI_Finalize lets rank 0 speak before that. */
     MPI_Init(&argc, &argv);
-    status = run(&o);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    status = only_text ? say(&o, rc, &err, rank == 0) : run(&o);
     MPI_Finalize();
     return status;
 }

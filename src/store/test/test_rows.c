@@ -218,40 +218,32 @@ static void a_text_that_is_null_comes_back_empty_and_an_endless_one_is_cut_at_a_
     free(text);
 }
 
-/* The file's columns, as SQLite tells them, are the table's: same names, same order, same key. */
-static int check_column(int n, const char *const *names, const struct fr_ledger_value *v, void *arg)
-{
-    const struct fr_table *t = *(const struct fr_table **)arg;
-    int64_t i = v[0].integer;
-
-    (void)names;
-    assert_int_equal(n, 3);
-    assert_in_range(i, 0, t->n_cols - 1);
-    assert_string_equal(v[1].text, t->cols[i].name);
-    assert_int_equal(v[2].integer, i < t->n_keys ? i + 1 : 0);
-    ((const void **)arg)[1] = (const char *)((const void **)arg)[1] + 1;
-    return 0;
-}
-
 static void the_migrations_make_the_columns_of_the_tables(void **state)
 {
-    struct fr_ledger_reader *rd;
+    sqlite3 *db;
 
     (void)state;
     fr_ledger_close(must_open(file));
-    rd = must_read(file);
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
     for (int k = 1; k < FR_ROW_KINDS; k++) {
         const struct fr_table *t = fr_table_of((enum fr_row_kind)k);
-        const void *arg[2] = {t, NULL};
-        struct fr_err err = FR_ERR_INIT;
-        char sql[128];
+        sqlite3_stmt *st;
+        int i = 0;
 
-        snprintf(sql, sizeof sql, "SELECT cid, name, pk FROM pragma_table_info('%s')", t->name);
-        if (fr_ledger_query(rd, sql, NULL, check_column, arg, NULL, &err) != 0)
-            fail_msg("%s", err.text);
-        assert_int_equal((uintptr_t)arg[1], t->n_cols);
+        assert_int_equal(
+            sqlite3_prepare_v2(db, "SELECT name, pk FROM pragma_table_info(?1) ORDER BY cid", -1, &st, NULL),
+            SQLITE_OK);
+        sqlite3_bind_text(st, 1, t->name, -1, SQLITE_STATIC);
+        for (; sqlite3_step(st) == SQLITE_ROW; i++) {
+            assert_in_range(i, 0, t->n_cols - 1);
+            assert_string_equal((const char *)sqlite3_column_text(st, 0), t->cols[i].name);
+            if (i < t->n_keys)
+                assert_int_equal(sqlite3_column_int(st, 1), i + 1);
+        }
+        assert_int_equal(i, t->n_cols);
+        sqlite3_finalize(st);
     }
-    fr_ledger_reader_close(rd);
+    sqlite3_close(db);
 }
 
 #define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)

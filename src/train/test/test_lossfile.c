@@ -31,7 +31,7 @@ static const char *reopen(int64_t step)
 
 #define L(step)                                                                                    \
     "{\"step\":" step ",\"loss\":1.5,\"loss_bits\":\"3ff8000000000000\",\"step_time_s\":0.250000}" \
-                      "\n"
+    "\n"
 
 static void a_line_has_the_loss_and_its_bits(void **state)
 {
