@@ -55,7 +55,8 @@ struct fr_rank {
     /* from here on only once admitted */
     int pidfd;
     uv_poll_t poll; /* on pidfd; closing it frees the rank */
-    bool poll_open, gone; /* gone: to be freed when the poll handle is closed */
+    bool poll_open;
+    bool segment_broken; /* was cut short or changed its layout: not read any more */
     void *agent;
     struct fr_sense *process, *cgroup;
     uint64_t throttled_base_ns; /* the cgroup's count when the rank was admitted */
