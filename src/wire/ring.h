@@ -39,6 +39,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/op.h"
+
 #define FR_RING_MAGIC          0x4b4e41524c4c5546ull /* "FULLRANK", little-endian */
 #define FR_RING_VERSION        1
 #define FR_RING_VERSION_OLDEST 1
@@ -61,44 +63,6 @@ enum fr_seg_clock {
 enum fr_probe_level { FR_PROBE_OFF = 0, FR_PROBE_HANG = 1, FR_PROBE_PERF = 2, FR_PROBE_FULL = 3 };
 
 enum fr_seg_source { FR_SOURCE_MARKS = 1, FR_SOURCE_MPI = 2, FR_SOURCE_NCCL = 4, FR_SOURCE_GLOO = 8 }; /* bits */
-
-/* Operations. Numbers are part of the layout: only add. */
-enum fr_op {
-    FR_OP_NONE = 0,
-    FR_OP_BARRIER = 1,
-    FR_OP_BCAST = 2,
-    FR_OP_REDUCE = 3,
-    FR_OP_ALLREDUCE = 4,
-    FR_OP_GATHER = 5, /* v-variants are the same operation with their own byte count */
-    FR_OP_ALLGATHER = 6,
-    FR_OP_SCATTER = 7,
-    FR_OP_REDUCE_SCATTER = 8,
-    FR_OP_ALLTOALL = 9,
-    FR_OP_SCAN = 10,
-    FR_OP_NEIGHBOR = 11,
-    FR_OP_COMM = 12, /* creation of a communicator: collective over its parent */
-    FR_OP_SEND = 32,
-    FR_OP_RECV = 33,
-    FR_OP_SENDRECV = 34, /* as `now` only: its record is one SEND and one RECV */
-    FR_OP_WAIT = 35,     /* as `now`, and as a record with no operation of its own (gap and wait only) */
-    FR_OP_STEP = 64,     /* seq = step; t_start..t_end is the step */
-    FR_OP_PHASE = 65     /* seq = enum fullrank_phase that ended; t_start..t_end its span */
-};
-
-/* Data types as signatures (for mismatch), sizes in bytes in the low bits where fixed. */
-enum fr_dtype {
-    FR_DTYPE_OTHER = 0,
-    FR_DTYPE_BYTE = 1,
-    FR_DTYPE_INT32 = 2,
-    FR_DTYPE_INT64 = 3,
-    FR_DTYPE_FLOAT32 = 4,
-    FR_DTYPE_FLOAT64 = 5,
-    FR_DTYPE_FLOAT16 = 6,
-    FR_DTYPE_BFLOAT16 = 7,
-    FR_DTYPE_UINT32 = 8,
-    FR_DTYPE_UINT64 = 9,
-    FR_DTYPE_FLOAT8 = 10
-};
 
 enum fr_record_flag {
     FR_REC_NONBLOCKING = 1, /* t_enq is the call, t_start the same; t_end was seen in Wait or Test */
