@@ -211,7 +211,8 @@ static void close_job(struct job *j)
 
 /* ---- the loop ---- */
 
-/* One optimizer step; returns the loss, the same on every rank. */
+/* One optimizer step; returns the loss, the same on every rank, or NaN when the
+ * gradient is no number: then the weights are left as they were. */
 static double run_step(struct job *j, int64_t step)
 {
     struct fullrank_step_result result = {.tokens = j->tokens_per_step};
@@ -222,7 +223,10 @@ static double run_step(struct job *j, int64_t step)
     stand_still(j, FR_PAUSE_COMPILE, step);
     fr_trainer_load(&j->trainer, FR_SPLIT_TRAIN, step);
     result.loss = fr_trainer_gradient(&j->trainer, &norm);
-    fr_trainer_update(&j->trainer, step, norm);
+    if (isfinite(norm))
+        fr_trainer_update(&j->trainer, step, norm);
+    else
+        result.loss = NAN;
     fullrank_step_end(&result);
     return result.loss;
 }
