@@ -89,14 +89,32 @@ static const struct {
     {SQLITE_INTERRUPT, EINTR}, {SQLITE_ERROR, EINVAL},
 };
 
+/* The errno of the last system call that failed on the WAL or on the file itself; sqlite3_system_errno is
+ * often overwritten on the way up. */
+static int errno_of_files(sqlite3 *db)
+{
+    sqlite3_file *wal = NULL;
+    int errnum = 0;
+
+    if (sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &wal) == SQLITE_OK && wal && wal->pMethods)
+        wal->pMethods->xFileControl(wal, SQLITE_FCNTL_LAST_ERRNO, &errnum);
+    if (errnum <= 0)
+        sqlite3_file_control(db, "main", SQLITE_FCNTL_LAST_ERRNO, &errnum);
+    return errnum;
+}
+
 int fr_db_errno(sqlite3 *db, int rc)
 {
-    int system = db ? sqlite3_system_errno(db) : 0;
+    int errnum = 0;
 
     rc &= 0xff;
-    /* The system's own number says more, but is stale unless this failure was a system call's. */
-    if (system > 0 && (rc == SQLITE_IOERR || rc == SQLITE_CANTOPEN))
-        return -system;
+    /* The system's number says more than EIO, but is stale unless this failure was a system call's. */
+    if (db && rc == SQLITE_IOERR)
+        errnum = errno_of_files(db);
+    if (db && errnum <= 0 && (rc == SQLITE_IOERR || rc == SQLITE_CANTOPEN))
+        errnum = sqlite3_system_errno(db);
+    if (errnum > 0)
+        return -errnum;
     for (size_t i = 0; i < sizeof ERRNOS / sizeof ERRNOS[0]; i++)
         if (ERRNOS[i].rc == rc)
             return -ERRNOS[i].errnum;

@@ -121,8 +121,8 @@ static void begin_trouble(struct fr_ledger *lg, int rc, const char *why)
 {
     /* Once a trouble, not once a try; the object's own log line, as nobody calls us here. */
     if (!lg->trouble)
-        fr_log(FR_LOG_ERROR, "ledger.trouble", "ledger=%s errno=%d why=\"%s\" queued=%llu", lg->path, -rc, why,
-               (unsigned long long)lg->stats.queued_rows);
+        fr_log(FR_LOG_ERROR, "ledger.trouble", "ledger=%s errno=%d queued=%llu why=%s", lg->path, -rc,
+               (unsigned long long)lg->stats.queued_rows, why);
     lg->trouble = rc;
     snprintf(lg->why, sizeof lg->why, "%s", why);
     lg->stats.failed_commits++;
@@ -316,7 +316,7 @@ void fr_writer_stop(struct fr_ledger *lg)
         lg->started = 0;
     }
     if (lg->stats.queued_rows)
-        fr_log(FR_LOG_ERROR, "ledger.lost", "ledger=%s rows=%llu why=\"%s\"", lg->path,
+        fr_log(FR_LOG_ERROR, "ledger.lost", "ledger=%s rows=%llu why=%s", lg->path,
                (unsigned long long)lg->stats.queued_rows, lg->why);
     while (lg->head) {
         struct fr_queued *next = lg->head->next;
