@@ -21,7 +21,8 @@ static void finalizep(sqlite3_stmt **p)
  * ledger: ATTACH, settings, loadable code. */
 static int allow_reading(void *arg, int action, const char *a, const char *b, const char *c, const char *d)
 {
-    (void)arg;
+    struct fr_ledger_reader *rd = arg;
+
     (void)a;
     (void)c;
     (void)d;
@@ -31,10 +32,12 @@ static int allow_reading(void *arg, int action, const char *a, const char *b, co
     case SQLITE_RECURSIVE:
         return SQLITE_OK;
     case SQLITE_FUNCTION:
-        return b && sqlite3_stricmp(b, "load_extension") == 0 ? SQLITE_DENY : SQLITE_OK;
-    default:
-        return SQLITE_DENY;
+        if (b && sqlite3_stricmp(b, "load_extension") != 0)
+            return SQLITE_OK;
+        break;
     }
+    rd->denied = true; /* SQLite's own code for it gets lost on some ways */
+    return SQLITE_DENY;
 }
 
 static int is_over(void *arg)
@@ -167,7 +170,7 @@ int fr_ledger_query(struct fr_ledger_reader *rd, const char *sql, const struct f
     sqlite3_set_authorizer(rd->db, NULL, NULL);
     if (rd->denied)
         return fr_fail(err, -EPERM, "query: only SELECT is allowed (the ledger is only read here)");
-    if (rc == -EINTR)
+    if (rc == -EINTR && is_over(&limit_ns))
         return fr_fail(err, -ETIMEDOUT, "query: stopped after %g s (ask for less, or raise the limit)", time_s);
     return rc;
 }
