@@ -25,7 +25,8 @@
 
 /* Delete up to ?2 rows that ended before ?1 of jobs that ended before it too. */
 #define PRUNE_SQL(TABLE, KEY)                                                                      \
-    "DELETE FROM " TABLE " WHERE (" KEY ") IN (SELECT " KEY " FROM " TABLE " WHERE end_unix_ns < ?1" \
+    "DELETE FROM " TABLE " WHERE (" KEY ") IN (SELECT " KEY " FROM " TABLE                         \
+    " WHERE end_unix_ns < ?1"                                                                      \
     " AND job IN (SELECT job FROM jobs WHERE ended_unix_ns > 0 AND ended_unix_ns < ?1) LIMIT ?2)"
 
 static const char *const PRUNES[2] = {
@@ -35,10 +36,12 @@ static const char *const PRUNES[2] = {
 
 static struct timespec at_ns(uint64_t mono_ns)
 {
-    return (struct timespec){.tv_sec = (time_t)(mono_ns / 1000000000ull), .tv_nsec = (long)(mono_ns % 1000000000ull)};
+    return (struct timespec){.tv_sec = (time_t)(mono_ns / 1000000000ull),
+                             .tv_nsec = (long)(mono_ns % 1000000000ull)};
 }
 
-/* Wait on a condition until a monotonic time, UINT64_MAX: for ever. Returns non-zero when the time is over. */
+/* Wait on a condition until a monotonic time, UINT64_MAX: for ever. Returns non-zero when the time
+ * is over. */
 static int wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t mono_ns)
 {
     struct timespec ts = at_ns(mono_ns);
@@ -70,7 +73,8 @@ static int run(sqlite3_stmt *st)
     return rc == SQLITE_DONE ? rc2 : rc;
 }
 
-static int insert_rows(struct fr_ledger *lg, const struct fr_queued *q, const struct fr_queued *last)
+static int insert_rows(struct fr_ledger *lg, const struct fr_queued *q,
+                       const struct fr_queued *last)
 {
     for (;; q = q->next) {
         sqlite3_stmt *st = lg->insert[q->kind];
@@ -101,7 +105,8 @@ static int delete_rows(struct fr_ledger *lg, int64_t before_unix_ns, uint64_t *r
     return SQLITE_OK;
 }
 
-/* End the transaction by what became of its statements. Returns 0 or a negative errno with the reason in why. */
+/* End the transaction by what became of its statements. Returns 0 or a negative errno with the
+ * reason in why. */
 static int end_transaction(struct fr_ledger *lg, int rc, char *why, size_t why_bytes)
 {
     int errnum;
@@ -121,8 +126,8 @@ static void begin_trouble(struct fr_ledger *lg, int rc, const char *why)
 {
     /* Once a trouble, not once a try; the object's own log line, as nobody calls us here. */
     if (!lg->trouble)
-        fr_log(FR_LOG_ERROR, "ledger.trouble", "ledger=%s errno=%d queued=%llu why=%s", lg->path, -rc,
-               (unsigned long long)lg->stats.queued_rows, why);
+        fr_log(FR_LOG_ERROR, "ledger.trouble", "ledger=%s errno=%d queued=%llu why=%s", lg->path,
+               -rc, (unsigned long long)lg->stats.queued_rows, why);
     lg->trouble = rc;
     snprintf(lg->why, sizeof lg->why, "%s", why);
     lg->stats.failed_commits++;
@@ -263,10 +268,11 @@ static int prepare(struct fr_ledger *lg, const char *sql, sqlite3_stmt **ret, st
 
     if (rc == SQLITE_OK)
         return 0;
-    return fr_fail(err, fr_db_errno(lg->db, rc),
-                   "%s: ledger has not the tables of its schema (%s); nothing was changed (restore a copy, or"
-                   " give another --ledger)",
-                   lg->path, sqlite3_errmsg(lg->db));
+    return fr_fail(
+        err, fr_db_errno(lg->db, rc),
+        "%s: ledger has not the tables of its schema (%s); nothing was changed (restore a copy, or"
+        " give another --ledger)",
+        lg->path, sqlite3_errmsg(lg->db));
 }
 
 static int prepare_all(struct fr_ledger *lg, struct fr_err *err)
@@ -300,7 +306,8 @@ int fr_writer_start(struct fr_ledger *lg, struct fr_err *err)
         return rc;
     rc = pthread_create(&lg->thread, NULL, write_rows, lg);
     if (rc)
-        return fr_fail(err, -rc, "%s: cannot start the ledger's thread: %s", lg->path, strerror(rc));
+        return fr_fail(err, -rc, "%s: cannot start the ledger's thread: %s", lg->path,
+                       strerror(rc));
     lg->started = 1;
     return 0;
 }
@@ -347,7 +354,8 @@ static bool has_room(const struct fr_ledger *lg, const struct fr_queued *q)
         rows -= rows / 4;
         bytes -= bytes / 4;
     }
-    return !lg->head || (lg->stats.queued_rows < rows && lg->stats.queued_bytes + q->bytes <= bytes);
+    return !lg->head ||
+           (lg->stats.queued_rows < rows && lg->stats.queued_bytes + q->bytes <= bytes);
 }
 
 /* Wait for room by the rules of the row's kind. Returns whether the row may enter. */
@@ -422,11 +430,13 @@ static int say_trouble(const struct fr_ledger *lg, int rc, struct fr_err *err)
     unsigned long long rows = lg->stats.queued_rows;
 
     if (lg->trouble == -ENOSPC || lg->trouble == -EDQUOT)
-        return fr_fail(err, rc,
-                       "disk full: ledger %s cannot grow, %llu rows wait and are tried again each second (make"
-                       " room on its file system)",
-                       lg->path, rows);
-    return fr_fail(err, rc, "cannot write: ledger %s, %llu rows wait and are tried again each second: %s",
+        return fr_fail(
+            err, rc,
+            "disk full: ledger %s cannot grow, %llu rows wait and are tried again each second (make"
+            " room on its file system)",
+            lg->path, rows);
+    return fr_fail(err, rc,
+                   "cannot write: ledger %s, %llu rows wait and are tried again each second: %s",
                    lg->path, rows, lg->why);
 }
 
@@ -450,8 +460,8 @@ int fr_ledger_wait(struct fr_ledger *lg, uint64_t n, double limit_s, struct fr_e
             rc = say_trouble(lg, -EIO, err);
         else if (wait_until(&lg->done, &lg->mutex, limit_ns) && lg->durable_n < n)
             rc = lg->trouble ? say_trouble(lg, -EIO, err)
-                             : fr_fail(err, -ETIMEDOUT, "ledger %s: not on the disk within %g s", lg->path,
-                                       limit_s);
+                             : fr_fail(err, -ETIMEDOUT, "ledger %s: not on the disk within %g s",
+                                       lg->path, limit_s);
     }
     pthread_mutex_unlock(&lg->mutex);
     return rc;

@@ -55,9 +55,11 @@ static void a_select_gives_names_and_values_by_type(void **state)
     bool cut = true;
 
     (void)state;
-    assert_int_equal(fr_ledger_query(rd, "SELECT job, count(*) AS n, max(loss) AS worst, tokens FROM steps; -- all",
-                                     NULL, keep, &r, &cut, &err),
-                     0);
+    assert_int_equal(
+        fr_ledger_query(rd,
+                        "SELECT job, count(*) AS n, max(loss) AS worst, tokens FROM steps; -- all",
+                        NULL, keep, &r, &cut, &err),
+        0);
     assert_false(cut);
     assert_int_equal(r.lines, 1);
     assert_int_equal(r.n, 4);
@@ -126,11 +128,11 @@ static void a_long_query_is_stopped_and_a_long_result_is_cut(void **state)
     bool cut = false;
 
     (void)state;
-    assert_int_equal(
-        fr_ledger_query(rd,
-                        "WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c) SELECT count(*) FROM c",
-                        &limits, keep, &r, &cut, &err),
-        -ETIMEDOUT);
+    assert_int_equal(fr_ledger_query(rd,
+                                     "WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 "
+                                     "FROM c) SELECT count(*) FROM c",
+                                     &limits, keep, &r, &cut, &err),
+                     -ETIMEDOUT);
     assert_non_null(strstr(err.text, "stopped after 0.05 s"));
     limits = (struct fr_ledger_limits){.rows = 10};
     assert_int_equal(fr_ledger_query(rd, "SELECT * FROM steps", &limits, keep, &r, &cut, &err), 0);

@@ -75,7 +75,8 @@ static void rows_of_many_threads_all_arrive_and_their_numbers_rise(void **state)
     assert_int_equal(count_rows(file, FR_ROW_STEP), THREADS * ROWS_A_THREAD);
 }
 
-/* A reader's view is a prefix of what was appended, never shorter than what was durable when it began, never shrinking. */
+/* A reader's view is a prefix of what was appended, never shorter than what was durable when it
+ * began, never shrinking. */
 struct view {
     uint64_t rows;
     int gap;
@@ -179,7 +180,8 @@ static void someone_who_waits_gets_the_commit_at_once(void **state)
     fr_ledger_close(lg);
 }
 
-static void append_job(struct fr_ledger *lg, const char *name, int64_t ended_unix_ns, uint64_t steps)
+static void append_job(struct fr_ledger *lg, const char *name, int64_t ended_unix_ns,
+                       uint64_t steps)
 {
     struct fr_row_job job = {.ended_unix_ns = ended_unix_ns};
     struct fr_row_incident incident = {.id = (uint64_t)name[0]};
