@@ -15,7 +15,7 @@
 #include "base/fs.h"
 #include "store/ledger.h"
 
-enum { REPEATS = 9, GROUP = 20000, SINGLES = 50 };
+enum { REPEATS = 21, GROUP = 20000, SINGLES = 50 };
 
 static int by_value(const void *a, const void *b)
 {

@@ -2,7 +2,9 @@
 /* writer.c - see writer.h */
 #include "store/writer.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -300,11 +302,17 @@ static int prepare_all(struct fr_ledger *lg, struct fr_err *err)
 
 int fr_writer_start(struct fr_ledger *lg, struct fr_err *err)
 {
+    sigset_t all, old;
     int rc = prepare_all(lg, err);
 
     if (rc < 0)
         return rc;
+    /* No signal is for this thread: the program's handlers run elsewhere, and a file size limit is then an error
+     * of a write instead of the end of the program (SIGXFSZ). */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
     rc = pthread_create(&lg->thread, NULL, write_rows, lg);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (rc)
         return fr_fail(err, -rc, "%s: cannot start the ledger's thread: %s", lg->path,
                        strerror(rc));
@@ -382,11 +390,15 @@ static bool wait_for_room(struct fr_ledger *lg, const struct fr_queued *q)
 uint64_t fr_ledger_append(struct fr_ledger *lg, enum fr_row_kind kind, const void *row)
 {
     const struct fr_table *t = fr_table_of(kind);
-    size_t bytes = sizeof(struct fr_queued) + fr_table_copy_bytes(t, row);
-    struct fr_queued *q = fr_xalloc(bytes);
-    unsigned cut = fr_table_copy(t, row, q->row);
+    struct fr_queued *q;
+    size_t bytes;
+    unsigned cut;
     uint64_t n;
 
+    assert(t);
+    bytes = sizeof *q + fr_table_copy_bytes(t, row);
+    q = fr_xalloc(bytes);
+    cut = fr_table_copy(t, row, q->row);
     q->kind = kind;
     q->bytes = bytes;
     pthread_mutex_lock(&lg->mutex);
