@@ -307,8 +307,8 @@ int fr_writer_start(struct fr_ledger *lg, struct fr_err *err)
 
     if (rc < 0)
         return rc;
-    /* No signal is for this thread: the program's handlers run elsewhere, and a file size limit is then an error
-     * of a write instead of the end of the program (SIGXFSZ). */
+    /* No signal is for this thread: the program's handlers run elsewhere, and a file size limit is
+     * then an error of a write instead of the end of the program (SIGXFSZ). */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     rc = pthread_create(&lg->thread, NULL, write_rows, lg);
