@@ -5,6 +5,8 @@
  * First byte even: the rest is the file. Odd: the rest is patches (offset, length, bytes) over a
  * right segment, half of them before it is opened and half while it is read, as a hostile
  * rank would do it. Whatever the file says, a look takes at most one lap of each lane.
+ *
+ * fuzz links: fr_wire src/wire/test/helper_segment.c
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
