@@ -112,3 +112,15 @@ int fr_json_each(const struct fr_json *obj,
     }
     return 0;
 }
+
+static int add_text(const char *p, size_t n, void *out)
+{
+    fr_buf_add(out, p, n);
+    return 0;
+}
+
+void fr_json_write(const struct fr_json *v, struct fr_buf *out)
+{
+    if (!v || json_dump_callback(tree(v), add_text, out, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17)) < 0)
+        fr_buf_puts(out, "null");
+}

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 
 #define FR_JSON_MAX_BYTES (16u << 20)
@@ -38,5 +39,8 @@ const char *fr_json_value_str(const struct fr_json *v, const char *def);
 double fr_json_value_num(const struct fr_json *v, double def);
 /* Call fn(key, value, arg) for each member of an object; stops at non-zero and returns it. */
 int fr_json_each(const struct fr_json *obj, int (*fn)(const char *key, const struct fr_json *v, void *arg), void *arg);
+
+/* Append the value as compact JSON text, keys in their order; an absent value as null. */
+void fr_json_write(const struct fr_json *v, struct fr_buf *out);
 
 #endif /* FR_BASE_JSON_H */

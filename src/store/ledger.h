@@ -24,6 +24,11 @@
 #define FR_LEDGER_COMMIT_MS 100
 #define FR_LEDGER_SCHEMA    1
 
+#define FR_LEDGER_GROUP_ROWS  1000          /* so many queued rows are committed at once, without waiting */
+#define FR_LEDGER_QUEUE_ROWS  65536         /* bounds of the queue; STEP and SPAN fill at most 3/4 of it, so that */
+#define FR_LEDGER_QUEUE_BYTES (64u << 20)   /* they never keep out what must not be dropped */
+#define FR_LEDGER_BLOCK_MS    200           /* how long the append of a STEP or SPAN waits for room */
+
 enum fr_row_kind {
     FR_ROW_JOB = 1, FR_ROW_ATTEMPT, FR_ROW_STEP, FR_ROW_SPAN, FR_ROW_INCIDENT, FR_ROW_DECISION, FR_ROW_ACTION, FR_ROW_NODE,
     FR_ROW_KINDS
@@ -114,16 +119,35 @@ int fr_ledger_open(const char *path, struct fr_ledger **ret, struct fr_err *err)
 /* Commit what is queued and close. */
 void fr_ledger_close(struct fr_ledger *lg);
 
-/* Queue a row (it is copied, strings too). Returns its number, a positive count that rises by one a row. */
+/* Queue a row (it is copied, strings too). Returns its number, a positive count that rises by one a row. While the
+ * queue is full it waits; a STEP or SPAN waits at most FR_LEDGER_BLOCK_MS (not at all while the ledger is in trouble),
+ * is then dropped and counted, and 0 is returned. A text over 1 MiB is cut; a NULL text is kept as "". */
 uint64_t fr_ledger_append(struct fr_ledger *lg, enum fr_row_kind kind, const void *row);
 /* All rows up to this number are durable. */
 uint64_t fr_ledger_durable(struct fr_ledger *lg);
-/* Wait until row n is durable; -ETIMEDOUT, -EIO (with the reason) when the ledger cannot be written. */
+/* Wait until row n is durable; its group is committed at once. -ETIMEDOUT, -EIO (with the reason) when the ledger cannot
+ * be written: told after the first failed try that ends while waiting; the row stays queued. -EIO for n = 0, a dropped row. */
 int fr_ledger_wait(struct fr_ledger *lg, uint64_t n, double limit_s, struct fr_err *err);
 /* Called on the writer thread after each commit (e.g. to wake a loop). Set before the first append. */
 void fr_ledger_on_commit(struct fr_ledger *lg, void (*fn)(uint64_t durable, void *arg), void *arg);
 /* 0 while rows can be written; else the errno and the sentence ("disk full: ..."); rows stay queued and are tried again. */
 int fr_ledger_trouble(struct fr_ledger *lg, struct fr_err *err);
+
+struct fr_ledger_stats { /* counts since the ledger was opened */
+    uint64_t appended, committed, commits, failed_commits;
+    uint64_t waits; /* appends that found the queue full (back-pressure) */
+    double waited_s;
+    uint64_t dropped_steps, dropped_spans, cut_texts, pruned;
+    uint64_t queued_rows, queued_bytes; /* now */
+    bool pruning;                       /* a fr_ledger_prune is not done yet */
+};
+/* From any thread. */
+void fr_ledger_stats(struct fr_ledger *lg, struct fr_ledger_stats *ret);
+
+/* Retention: delete the steps and spans that ended before the time and whose job ended before it too. Returns at once; the
+ * writer thread deletes in small groups between its commits (stats.pruned, stats.pruning). Jobs, attempts, incidents,
+ * decisions, actions and node changes are never deleted. The file keeps its size; the room in it is used again. */
+void fr_ledger_prune(struct fr_ledger *lg, int64_t older_than_unix_ns);
 
 /* --- reading (own read-only connection; from any thread, one object a thread) --- */
 struct fr_ledger_reader;
@@ -131,11 +155,33 @@ int fr_ledger_reader_open(const char *path, struct fr_ledger_reader **ret, struc
 void fr_ledger_reader_close(struct fr_ledger_reader *rd);
 
 /* Call fn for each row of the kind in key order; job NULL: all (nodes, or all jobs); since: only rows with step > since
- * (steps) or id > since (incidents, decisions). Strings live for the call. Stops when fn returns non-zero and returns that. */
+ * (steps) or id > since (incidents, decisions). Strings live for the call. Stops when fn returns non-zero and returns that.
+ * For FR_ROW_NODE `job` names a node; for FR_ROW_ACTION it is the job of the decision. One call sees one state of the file. */
 int fr_ledger_each(struct fr_ledger_reader *rd, enum fr_row_kind kind, const char *job, uint64_t since,
                    int (*fn)(const void *row, void *arg), void *arg, struct fr_err *err);
 
-/* Largest id of incidents, decisions; 0 when none. */
+/* Largest id of incidents, decisions; 0 when none. (Ids and steps stay below 2^63.) */
 uint64_t fr_ledger_last_id(struct fr_ledger_reader *rd, enum fr_row_kind kind);
+
+/* --- SQL for people: `fullrank ledger query` --- */
+struct fr_ledger_value {
+    enum { FR_VALUE_NULL, FR_VALUE_INTEGER, FR_VALUE_REAL, FR_VALUE_TEXT } type; /* a blob is a text */
+    int64_t integer;
+    double real;
+    const char *text; /* NUL-terminated, lives for the call; NULL unless a text */
+    size_t text_bytes;
+};
+struct fr_ledger_limits {
+    double time_s; /* 0: FR_LEDGER_QUERY_S */
+    uint64_t rows; /* 0: no limit */
+};
+#define FR_LEDGER_QUERY_S 10.0
+
+/* Run one SELECT (WITH and VALUES too) and call fn for each line of its result. Anything that would write, change a setting or
+ * open another file is refused: -EPERM; SQL that is wrong: -EINVAL; longer than time_s: -ETIMEDOUT. A result that has more rows
+ * than the limit is cut there, and *ret_cut (may be NULL) says so. Stops when fn returns non-zero and returns that. */
+int fr_ledger_query(struct fr_ledger_reader *rd, const char *sql, const struct fr_ledger_limits *limits,
+                    int (*fn)(int n, const char *const *names, const struct fr_ledger_value *values, void *arg), void *arg,
+                    bool *ret_cut, struct fr_err *err);
 
 #endif /* FR_STORE_LEDGER_H */

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* decide.c - see decide.h */
+#include "control/decide.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "control/act.h"
+#include "control/fleet.h"
+#include "control/incidents.h"
+#include "control/jobs.h"
+#include "control/publish.h"
+
+#define DEAD_GRACE_NS  700000000ull   /* for the launcher to say how a process ended */
+#define WAIT_MOST_NS   60000000000ull /* an ended attempt waits for a better decision at most so long */
+
+static uint32_t without_step(const struct fr_cjob *j)
+{
+    uint32_t n = 0;
+
+    for (uint32_t k = j->nattempts; k-- > 0 && !j->attempts[k].first_step_unix_ns;)
+        n++;
+    return n;
+}
+
+/* The rank whose process ended first; -1: none is known to have. */
+static int32_t first_gone(const struct fr_cjob *j)
+{
+    int32_t first = -1;
+
+    for (uint32_t r = 0; j->ranks && r < j->nranks; r++)
+        if (j->ranks[r].gone_ns && !j->ranks[r].finalized &&
+            (first < 0 || j->ranks[r].gone_ns < j->ranks[first].gone_ns))
+            first = (int32_t)r;
+    return first;
+}
+
+/* The same rank died at the same step on another node before: the program does it, wherever it runs. */
+static int repeats(const struct fr_ctl *c, const struct fr_cjob *j, const struct fr_cincident *i)
+{
+    for (size_t k = 0; i && i->f.rank >= 0 && k < c->nincidents; k++) {
+        const struct fr_cincident *o = c->incidents[k];
+
+        if (o->job == j && o->epoch < i->epoch && o->f.kind == FR_FINDING_DEAD &&
+            i->f.kind == FR_FINDING_DEAD && o->f.rank == i->f.rank && o->named_step == i->named_step &&
+            strcmp(o->node, i->node) != 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* It ended by a code of its own and nobody was killed before. */
+static int is_application(const struct fr_ctl *c, const struct fr_cjob *j, const struct fr_cincident *i)
+{
+    const struct fr_cattempt *a = &j->attempts[j->nattempts - 1];
+    int32_t first = first_gone(j);
+
+    if (repeats(c, j, i))
+        return 1;
+    if (i && i->f.kind != FR_FINDING_DEAD)
+        return 0;
+    if (first >= 0 && j->ranks[first].exit_signal > 0)
+        return 0;
+    if (first >= 0 && j->ranks[first].exit_code > 0)
+        return 1;
+    return a->end_unix_ns && a->exit_signal <= 0 && a->exit_code > 0 && a->exit_code < 128;
+}
+
+static void fill_input(struct fr_ctl *c, struct fr_cjob *j, const struct fr_cincident *i,
+                       const struct fr_finding *f, struct fr_policy_input *in)
+{
+    const struct fr_cattempt *a = fr_job_current(j);
+    struct fr_judge_summary sum;
+
+    fr_judge_summary(j->judge, &sum);
+    *in = (struct fr_policy_input){
+        .mode = j->mode,
+        .owns_restarts = true,
+        .finding = f,
+        .attempts = j->nattempts,
+        .max_attempts = j->max_attempts,
+        .attempts_without_step = without_step(j),
+        .step = j->step_done,
+        .total_steps = j->total_steps,
+        .last_checkpoint = j->checkpoint_step,
+        .checkpoint_every = j->checkpoint_every,
+        .step_now_s = sum.step_s,
+        .step_baseline_s = sum.baseline_step_s,
+        .restart_cost_s = j->restart_cost_s,
+        .act_on_silence_after_s = sum.act_on_silence_after_s,
+        .attempt_ended = a->end_unix_ns != 0,
+        .application_failure = is_application(c, j, i) != 0,
+        .nodes_total = c->nnodes,
+        .nodes_free = fr_fleet_free(c),
+        .isolated_in_window = fr_fleet_isolated(c),
+        .now_ns = c->now_ns};
+}
+
+static int differs(double a, double b)
+{
+    if (isnan(a) || isnan(b))
+        return isnan(a) != isnan(b);
+    return fabs(a - b) > 1.0 && (a > 2 * b || b > 2 * a);
+}
+
+/* Record what was chosen unless it says what the incident's newest decision says. */
+static struct fr_cdecision *record(struct fr_ctl *c, struct fr_cjob *j, struct fr_cincident *i,
+                                   const struct fr_decision *d, const char *node)
+{
+    struct fr_cdecision *old = i && i->decision ? fr_ctl_decision(c, i->decision) : NULL, *now;
+
+    if (old && old->nactions == 0 && old->choice == d->choice && strcmp(old->node, node) == 0 &&
+        old->wait_until_step == d->wait_until_step && !differs(old->cost_stay_s, d->cost_stay_s) &&
+        !differs(old->cost_restart_s, d->cost_restart_s))
+        return old;
+    now = fr_decision_add(c, c->decision_id + 1);
+    if (!now)
+        return NULL;
+    now->incident = i ? i->id : 0;
+    now->job = j;
+    now->attempt = fr_job_current(j)->attempt;
+    now->choice = d->choice;
+    snprintf(now->mode, sizeof now->mode, "%s", fr_mode_name(j->mode));
+    snprintf(now->node, sizeof now->node, "%s", node);
+    snprintf(now->actor, sizeof now->actor, "%s", FR_ACTOR_SELF);
+    now->cost_stay_s = d->cost_stay_s;
+    now->cost_restart_s = d->cost_restart_s;
+    now->wait_until_step = d->wait_until_step;
+    now->decided_unix_ns = fr_ctl_now_unix(c);
+    snprintf(now->reason, sizeof now->reason, "%s", d->reason);
+    now->dirty = true;
+    c->choices[d->choice]++;
+    if (i)
+        i->decision = now->id;
+    fr_log(FR_LOG_NOTICE, "decision", "decision=%llu incident=%llu job=%s choice=%s node=%s reason=\"%s\"",
+           (unsigned long long)now->id, (unsigned long long)now->incident, j->job,
+           fr_choice_name(now->choice), now->node, now->reason);
+    fr_publish_decision(c, now);
+    return now;
+}
+
+/* The processes are gone, nothing will start them again: the job is over. */
+static void end_unhelped(struct fr_ctl *c, struct fr_cjob *j, const struct fr_decision *d)
+{
+    if (c->now_ns < j->verdict_ns)
+        return;
+    if (j->mode == FR_MODE_ACT && d->choice == FR_CHOICE_WAIT &&
+        c->now_ns - j->verdict_ns < WAIT_MOST_NS) {
+        snprintf(j->note, sizeof j->note, "%.255s", d->reason);
+        return;
+    }
+    fr_job_end(c, j, FR_JOB_FAILED, fr_job_exit_code(fr_job_current(j)), d->reason);
+}
+
+/* An attempt that ended badly while nobody was named. */
+static void make_verdict_finding(const struct fr_cjob *j, int application, struct fr_finding *f)
+{
+    const struct fr_cattempt *a = &j->attempts[j->nattempts - 1];
+
+    memset(f, 0, sizeof *f);
+    f->key = 1;
+    f->kind = FR_FINDING_DEAD;
+    f->subject = FR_SUBJECT_JOB;
+    f->rank = f->node = -1;
+    f->cause = application ? FR_CAUSE_APPLICATION : FR_CAUSE_UNKNOWN;
+    f->confidence = 0.5;
+    f->witnesses = FR_WITNESS_LAUNCHER;
+    f->nlines = 1;
+    snprintf(f->line[0], sizeof f->line[0], "the launcher ended with %s %d: %.120s",
+             a->exit_signal > 0 ? "signal" : "code", a->exit_signal > 0 ? a->exit_signal : a->exit_code,
+             a->end_reason);
+}
+
+void fr_decide(struct fr_ctl *c, struct fr_cjob *j, struct fr_cincident *i)
+{
+    const struct fr_cattempt *a = fr_job_current(j);
+    struct fr_policy_input in;
+    struct fr_finding made;
+    struct fr_decision d;
+    struct fr_cdecision *row;
+    struct fr_cnode *node = NULL;
+
+    if (j->verdict_ns && (!i || i->f.kind != FR_FINDING_DEAD)) {
+        /* Its processes are gone: a hang that stood before explains it as well as a death. */
+        if (c->now_ns < j->verdict_ns)
+            return;
+        if (!i) {
+            make_verdict_finding(j, is_application(c, j, NULL), &made);
+            fr_incidents_fold(c, j, &made, 1);
+            for (size_t k = c->nincidents; k-- > 0 && !i;)
+                if (c->incidents[k]->job == j && c->incidents[k]->f.key == made.key)
+                    i = c->incidents[k];
+        }
+    }
+    if (!i)
+        return;
+    if (i->f.kind == FR_FINDING_DEAD && !a->end_unix_ns && i->f.rank >= 0 &&
+        (uint32_t)i->f.rank < j->nranks && j->ranks[i->f.rank].exit_signal < 0 &&
+        fr_ctl_now_unix(c) - i->named_unix_ns < (int64_t)DEAD_GRACE_NS)
+        return;
+    fill_input(c, j, i, &i->f, &in);
+    fr_policy_decide(&c->policy_cfg, &in, &d);
+    if (j->mode != FR_MODE_ACT && d.choice >= FR_CHOICE_ISOLATE)
+        d.choice = FR_CHOICE_ADVISE;
+    if (d.node >= 0 && (uint32_t)d.node < a->nnodes)
+        node = a->nodes[d.node];
+    if (!c->ledger_ok)
+        return; /* what cannot be recorded is not done */
+    row = record(c, j, i, &d, node ? node->name : "");
+    if (!row)
+        return;
+    if (d.choice >= FR_CHOICE_ISOLATE)
+        fr_act_begin(c, j, row, i, node);
+    else if (j->verdict_ns)
+        end_unhelped(c, j, &d);
+}
