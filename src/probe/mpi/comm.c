@@ -255,7 +255,7 @@ int32_t fr_comm_peer(const struct fr_comm *m, int comm_rank)
     return -1;
 }
 
-void fr_comm_complete(struct fr_comm *m, uint64_t seq, uint64_t t)
+void fr_comm_complete_slow(struct fr_comm *m, uint64_t seq, uint64_t t)
 {
     struct fr_seg_comm *s = m->slot;
     uint64_t v = fr_slot_open(s), ahead = seq - m->completed, left;

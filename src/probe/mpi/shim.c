@@ -83,16 +83,7 @@ static const struct {
     {"ompi_mpi_c_double_complex", FR_DTYPE_OTHER},
 };
 
-#define TYPE_SLOTS 256
-static struct {
-    MPI_Datatype handle;
-    struct fr_type type;
-} types[TYPE_SLOTS];
-
-static uint32_t type_hash(MPI_Datatype t)
-{
-    return (uint32_t)(((uint64_t)(uintptr_t)t * 0x9e3779b97f4a7c15ull) >> 56);
-}
+struct fr_type_slot fr_types[FR_TYPES];
 
 /* A function that this MPI does not have: nobody can call it through the shim by right. */
 static int no_such_function(void)
@@ -141,25 +132,25 @@ static void learn_types(void)
 
         if (!t || fr_pmpi.Type_size(t, &size) != MPI_SUCCESS || size < 0)
             continue;
-        for (h = type_hash(t); types[h].handle; h = (h + 1) % TYPE_SLOTS)
-            if (types[h].handle == t)
+        for (h = fr_type_hash(t); fr_types[h].handle; h = (h + 1) % FR_TYPES)
+            if (fr_types[h].handle == t)
                 break;
-        types[h].handle = t;
-        types[h].type.size_bytes = (uint32_t)size;
-        types[h].type.code = type_names[i].code;
+        fr_types[h].handle = t;
+        fr_types[h].type.size_bytes = (uint32_t)size;
+        fr_types[h].type.code = type_names[i].code;
     }
 }
 
-struct fr_type fr_mpi_type(MPI_Datatype t)
+struct fr_type fr_type_slow(MPI_Datatype t)
 {
     struct fr_type ret = {0, FR_DTYPE_OTHER};
     int size = 0;
 
     if (t == FR_NO_TYPE)
         return ret;
-    for (uint32_t h = type_hash(t); types[h].handle; h = (h + 1) % TYPE_SLOTS)
-        if (fr_likely(types[h].handle == t))
-            return types[h].type;
+    for (uint32_t h = fr_type_hash(t); fr_types[h].handle; h = (h + 1) % FR_TYPES)
+        if (fr_types[h].handle == t)
+            return fr_types[h].type;
     if (fr_pmpi.Type_size(t, &size) == MPI_SUCCESS && size > 0)
         ret.size_bytes = (uint32_t)size;
     return ret;
