@@ -10,7 +10,7 @@
  * Range:   offsets and counts are checked at open and may not change afterwards; of the rest
  *          only what is named at each function is checked.
  * Error:   a time is within the time between two counter reads (< 1 us) plus 1e-6 of its age.
- * Memory:  one allocation at open: 20 KiB + 256 bytes a communicator slot (84 KiB by default).
+ * Memory:  one allocation at open: 26 KiB + 256 bytes a communicator slot (90 KiB by default).
  * Threads: none; one owner at a time.
  * Cost:    a rank that did nothing since: one pread by refresh, one a used lane by drain, none
  *          by comms.

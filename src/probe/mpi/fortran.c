@@ -180,6 +180,7 @@ static inline void call_on(struct fr_call *k, MPI_Comm c)
 FUNCTION(init, INIT, MPI_Fint *ierr)
 {
     fr_mpi_start();
+    fr_probe_open();
     REAL(init)(ierr);
     if (result(ierr) == MPI_SUCCESS)
         fr_mpi_initialized();
@@ -188,6 +189,7 @@ FUNCTION(init, INIT, MPI_Fint *ierr)
 FUNCTION(init_thread, INIT_THREAD, MPI_Fint *required, MPI_Fint *provided, MPI_Fint *ierr)
 {
     fr_mpi_start();
+    fr_probe_open();
     REAL(init_thread)(required, provided, ierr);
     if (result(ierr) == MPI_SUCCESS)
         fr_mpi_initialized();

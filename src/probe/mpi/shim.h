@@ -154,7 +154,7 @@ static inline uint64_t fr_slot_open(struct fr_seg_comm *s)
 
             if (!(v & 1) && __atomic_compare_exchange_n(&s->version, &v, v + 1, 0,
                                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-                __atomic_thread_fence(__ATOMIC_RELEASE);
+                fr_fence_release();
                 return v + 2;
             }
         }

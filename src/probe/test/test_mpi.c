@@ -330,6 +330,20 @@ static void a_job_that_nobody_watches_runs_as_if_there_were_no_shim(void **state
     }
 }
 
+static void preloaded_into_a_program_without_mpi_it_does_nothing(void **state)
+{
+    char dir[] = "/tmp/fr-none-XXXXXX", cmd[1200];
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(cmd, sizeof cmd,
+             "test -z \"$(FULLRANK_DEBUG=1 FULLRANK_PROBE_DIR=%s LD_BIND_NOW=1 "
+             "LD_PRELOAD=%s/lib/libfullrank-mpi.so cat /dev/null 2>&1)\"",
+             dir, FR_BUILD_DIR);
+    assert_int_equal(system(cmd), 0);
+    assert_int_equal(rmdir(dir), 0); /* empty */
+}
+
 static void level_hang_still_numbers_everything_but_reads_no_run_queue(void **state)
 {
     struct job j;
@@ -359,6 +373,7 @@ int main(void)
         cmocka_unit_test(a_blocked_rank_shows_what_it_waits_for_and_in_what),
         cmocka_unit_test(a_child_of_fork_does_not_write_into_its_parents_segment),
         cmocka_unit_test(a_job_that_nobody_watches_runs_as_if_there_were_no_shim),
+        cmocka_unit_test(preloaded_into_a_program_without_mpi_it_does_nothing),
         cmocka_unit_test(level_hang_still_numbers_everything_but_reads_no_run_queue),
     };
 
