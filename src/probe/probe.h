@@ -44,9 +44,9 @@ struct fr_probe {
     struct fr_seg_comm *comms;
     struct fr_seg_step *steps;
     /* Bettered once while lanes are in use: relaxed loads and stores. */
-    uint64_t us_mult;        /* microseconds = ticks * us_mult >> 44 */
-    uint64_t ready_every;    /* FR_READY_EVERY_NS in ticks */
-    uint64_t ready_call;     /* FR_READY_CALL_NS in ticks */
+    uint64_t us_mult;     /* microseconds = ticks * us_mult >> 44 */
+    uint64_t ready_every; /* FR_READY_EVERY_NS in ticks */
+    uint64_t ready_call;  /* FR_READY_CALL_NS in ticks */
     char path[512];
 };
 
@@ -56,15 +56,15 @@ struct fr_lane {
     struct fr_record *records;
     uint64_t head;
     uint32_t mask;
-    uint8_t inside; /* in a call: what it calls in turn is not counted again */
-    uint8_t denied; /* writes into its private lane */
-    int ready_fd;   /* /proc/self/task/<tid>/schedstat, -1: not read */
-    uint64_t t_last;       /* left the last call */
-    uint64_t gap;          /* outside calls since the last record */
-    uint64_t gap_unread;   /* outside calls since the last read of the run-queue wait */
-    uint64_t t_read;       /* of that read */
+    uint8_t inside;         /* in a call: what it calls in turn is not counted again */
+    uint8_t denied;         /* writes into its private lane */
+    int ready_fd;           /* /proc/self/task/<tid>/schedstat, -1: not read */
+    uint64_t t_last;        /* left the last call */
+    uint64_t gap;           /* outside calls since the last record */
+    uint64_t gap_unread;    /* outside calls since the last read of the run-queue wait */
+    uint64_t t_read;        /* of that read */
     uint64_t ready_seen_ns; /* what it said */
-    uint64_t ready_gap_ns; /* run-queue wait of `gap` */
+    uint64_t ready_gap_ns;  /* run-queue wait of `gap` */
     uint64_t in_calls;
     uint64_t calls;
     uint64_t ready_ns;

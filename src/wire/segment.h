@@ -24,7 +24,7 @@
 #include "base/err.h"
 #include "wire/ring.h"
 
-#define FR_SEG_MAX_LANES 64   /* a reader refuses more */
+#define FR_SEG_MAX_LANES 64 /* a reader refuses more */
 #define FR_SEG_MAX_COMMS 1024
 
 struct fr_segment;
@@ -46,7 +46,8 @@ int fr_segment_open(int dirfd, const char *name, uid_t owner, struct fr_segment 
 void fr_segment_free(struct fr_segment *s);
 
 /* Read the header again and take a new pair of clocks. Returns 0; 1 when the marks were being
- * written each time (the older ones are kept); -ESTALE, -EPROTO: truncated or its layout changed. */
+ * written each time (the older ones are kept); -ESTALE, -EPROTO: truncated or its layout changed.
+ */
 int fr_segment_refresh(struct fr_segment *s, struct fr_err *err);
 
 /* The newest header; strings are terminated, counts in use are within the layout. */
