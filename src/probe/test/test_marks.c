@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_marks.c - the marks of fullrank.h as the agent reads them */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -82,8 +82,8 @@ static void step_phase_grid_and_plan(const char *dir)
 
     CHECK(fullrank_watched() == 1);
     fullrank_grid(FULLRANK_DIM_DP, 1, 4);
-    fullrank_grid(FULLRANK_DIM_TP, 7, 4);             /* refused */
-    fullrank_grid((enum fullrank_dim)99, 0, 1);       /* refused */
+    fullrank_grid(FULLRANK_DIM_TP, 7, 4);       /* refused */
+    fullrank_grid((enum fullrank_dim)99, 0, 1); /* refused */
     fullrank_plan(&plan);
     fullrank_phase(FULLRANK_PHASE_INIT);
     fullrank_step_begin(5);
