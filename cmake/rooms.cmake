@@ -57,6 +57,9 @@ endfunction()
 
 # fr_program(NAME ROOM...): the program of this folder's main.c in build/bin.
 function(fr_program name main)
+  if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${main})
+    return()
+  endif()
   add_executable(${name} ${main})
   target_compile_options(${name} PRIVATE ${FR_WARNINGS})
   target_link_libraries(${name} PRIVATE ${ARGN})
