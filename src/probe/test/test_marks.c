@@ -176,7 +176,7 @@ static void self_time_under_load(const char *dir)
 
     CHECK(sched_getaffinity(0, sizeof allowed, &allowed) == 0);
     CPU_ZERO(&one);
-    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+    for (size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
         if (CPU_ISSET(i, &allowed))
             CPU_SET(i, &one);
     CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
