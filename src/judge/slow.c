@@ -27,8 +27,9 @@
 #include "judge/state.h"
 #include "stats/robust.h"
 
-#define ALONE_WINDOWS    3  /* PEERS alone must stand for so many windows */
-#define POOL_MIN         16 /* ratios before a spread is believed */
+#define ALONE_WINDOWS    3   /* PEERS alone must stand for so many windows */
+#define POOL_MIN         16  /* ratios before a spread is believed */
+#define YOUNG            2.0 /* half-windows by which the fence is widened at first */
 #define DEVIATION_FLOOR  0.01
 #define JOB_SLOW_RATIO   1.5 /* of the job's own good step time */
 #define STRUCTURAL_RATIO 1.5 /* of the other positions */
@@ -203,7 +204,7 @@ static float *ratio2_of(struct rank *r)
 
 static void learn_spread(struct fr_judge *j)
 {
-    double *v = j->scratch + 2 * (size_t)j->nranks, mid, mad, up = 0, far;
+    double *v = j->scratch + 2 * (size_t)j->nranks, mid, mad, up = 0, far, young;
     size_t n = j->npool < POOL ? j->npool : POOL, k = 0;
 
     for (size_t i = 0; i < n; i++)
@@ -223,9 +224,11 @@ static void learn_spread(struct fr_judge *j)
     for (size_t i = 0; i < n; i++)
         v[i] = fabs(v[i]);
     mad = FR_MAD_SCALE * median_of(v, n);
-    j->threshold =
-        fmax(j->cfg.slow_min_ratio, 1 + j->cfg.slow_fence * fmax(fmax(mad, up), DEVIATION_FLOOR));
-    j->threshold = fmax(j->threshold, 1 + (far - 1) * 1.25);
+    /* a young attempt has seen little of its own spread */
+    young = 1 + YOUNG / ((double)j->nlearnt + 1);
+    j->threshold = fmax(j->cfg.slow_min_ratio,
+                        1 + j->cfg.slow_fence * fmax(fmax(mad, up), DEVIATION_FLOOR) * young);
+    j->threshold = fmax(j->threshold, 1 + (far - 1) * 1.25 * young);
 }
 
 static uint32_t pool_wanted(const struct fr_judge *j)
@@ -284,6 +287,7 @@ static void learn_clean(struct fr_judge *j, uint64_t step)
         if (i % stride == 0 && isfinite((double)r->ratio2))
             j->pool[j->npool++ % POOL] = r->ratio2;
     }
+    j->nlearnt++;
     if (j->npool >= POOL_MIN)
         learn_spread(j);
     if (isfinite(step_s) && !(step_s > JOB_SLOW_RATIO * good_s))

@@ -19,6 +19,7 @@ struct lab_event {
     int comm, peer;
     double from_s, self_s;
     uint64_t seq, step;
+    size_t order; /* as they were laid: of one rank the earlier comes first */
 };
 
 #define EVENTS_MAX (LAB_RANKS * 24)
@@ -125,8 +126,10 @@ void lab_fini(struct lab *l)
 
 static void put(struct lab *l, struct lab_event e)
 {
-    if (isfinite(e.at_s) && l->nevents < EVENTS_MAX && e.at_s <= l->freeze_s[e.rank])
+    if (isfinite(e.at_s) && l->nevents < EVENTS_MAX && e.at_s <= l->freeze_s[e.rank]) {
+        e.order = l->nevents;
         l->events[l->nevents++] = e;
+    }
 }
 
 static double chunk(struct lab *l, int r, enum lab_chunk k, double *self_s)
@@ -202,7 +205,7 @@ static int by_time(const void *pa, const void *pb)
 
     if (a->at_s != b->at_s)
         return a->at_s < b->at_s ? -1 : 1;
-    return (a->kind > b->kind) - (a->kind < b->kind);
+    return (a->order > b->order) - (a->order < b->order);
 }
 
 static void make_step(struct lab *l)

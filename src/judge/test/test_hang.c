@@ -266,8 +266,9 @@ static int silent_wrong(int cases, int dim, enum lab_chunk where, double name_s)
             }
         }
         if (f.kind && (f.witnesses != FR_WITNESS_SILENCE || f.confidence < 0.5 ||
-                       f.confidence > 0.7 || (int)f.victims != lab.n - 1))
+                       f.confidence > 0.7001 || (int)f.victims != lab.n - 1)) {
             wrong++;
+        }
     }
     return wrong;
 }
