@@ -195,11 +195,9 @@ static size_t bytes_of(const char *s, size_t n)
 
 static int choose(const struct fr_column *cols, const char *fields, const struct fr_column **ret, size_t *ret_n, struct fr_err *err)
 {
-    const char *names[COLUMNS_MAX + 1] = {NULL};
     size_t n = 0, all = 0;
 
     while (cols[all].name && all < COLUMNS_MAX) {
-        names[all] = cols[all].name;
         if (!fields)
             ret[n++] = &cols[all];
         all++;
