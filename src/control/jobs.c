@@ -55,6 +55,9 @@ static void free_detail(struct fr_cjob *j)
     j->open_steps = NULL;
     free(j->open_self);
     j->open_self = NULL;
+    free(j->comms);
+    j->comms = NULL;
+    j->ncomms = j->comms_cap = 0;
     j->judging = false;
 }
 
@@ -179,7 +182,12 @@ void fr_job_begin_judging(struct fr_ctl *c, struct fr_cjob *j)
     }
     for (uint32_t i = 0; i < FR_STEPS_OPEN; i++)
         j->open_steps[i].step = 0;
-    j->step_done = 0;
+    j->step_done = j->step_durable = j->pending_row = 0;
+    j->attempt_checkpoint = 0;
+    j->begin_ns = c->now_ns;
+    if (j->ncomms)
+        memset(j->comms, 0, j->comms_cap * sizeof *j->comms);
+    j->ncomms = 0;
     if (!j->judge)
         j->judge = fr_judge_new(&c->judge_cfg);
     fr_judge_begin(j->judge, j->nranks, node_of, j->nodes, c->now_ns);
@@ -204,6 +212,7 @@ struct fr_cattempt *fr_job_add_attempt(struct fr_ctl *c, struct fr_cjob *j, uint
     j->epoch = epoch;
     j->dirty = j->changed = true;
     j->verdict_ns = 0;
+    j->launcher_told = false;
     release_nodes(c, j);
     for (uint32_t i = 0; i < a->nnodes; i++) {
         a->nodes[i]->job = j;

@@ -147,6 +147,29 @@ static int adopt_attempt(struct fr_ctl *c, struct fr_cjob *j, const report_msg *
     return 0;
 }
 
+/* The supervisor went on alone with the number that we had given to an attempt on other nodes: its word holds. */
+static void correct_nodes(struct fr_ctl *c, struct fr_cjob *j, const report_msg *r)
+{
+    FR_CLEANUP(fr_freep) struct fr_cnode **nodes = fr_xcalloc(j->nodes, sizeof *nodes);
+    struct fr_cattempt *a = fr_job_current(j), old = *a;
+    uint32_t alike = 0;
+
+    if (a->start_unix_ns || r->n_node_list != j->nodes)
+        return;
+    for (uint32_t i = 0; i < j->nodes; i++) {
+        nodes[i] = fr_fleet_node(c, r->node_list[i], NULL);
+        if (!nodes[i])
+            return;
+        alike += nodes[i] == a->nodes[i];
+    }
+    if (alike == j->nodes)
+        return;
+    j->nattempts--;
+    fr_job_add_attempt(c, j, r->attempt, r->epoch, nodes);
+    free(old.nodes);
+    fr_log(FR_LOG_NOTICE, "attempt.adopted", "job=%s attempt=%u nodes=other", j->job, r->attempt);
+}
+
 static void attempt_started(struct fr_ctl *c, struct fr_cjob *j, const report_msg *r)
 {
     struct fr_cattempt *a = fr_job_current(j);
@@ -161,13 +184,24 @@ static void attempt_started(struct fr_ctl *c, struct fr_cjob *j, const report_ms
     fr_act_started(c, j);
 }
 
+static void tell_launcher(struct fr_ctl *c, struct fr_cjob *j, const report_msg *r)
+{
+    int32_t dead = r->first_dead_rank;
+
+    j->launcher_told = true;
+    if (dead >= 0 && (uint32_t)dead < j->nranks && j->judging)
+        fr_judge_launcher(j->judge, (uint32_t)dead, r->exit_signal, c->now_ns);
+}
+
 static void attempt_ended(struct fr_ctl *c, struct fr_cjob *j, const report_msg *r)
 {
     struct fr_cattempt *a = fr_job_current(j);
-    int32_t dead = r->first_dead_rank;
 
-    if (a->end_unix_ns)
+    if (a->end_unix_ns) {
+        if (j->verdict_ns && !j->launcher_told) /* this controller was started in between */
+            tell_launcher(c, j, r);
         return;
+    }
     attempt_started(c, j, r);
     a->end_unix_ns = clamp(r->ended_unix_ns, a->start_unix_ns, fr_ctl_now_unix(c));
     a->exit_code = r->exit_code;
@@ -198,8 +232,7 @@ static void attempt_ended(struct fr_ctl *c, struct fr_cjob *j, const report_msg 
     }
     if (j->act.stage != FR_ACT_NONE)
         return; /* ended as ordered: fr_act_tick goes on */
-    if (dead >= 0 && (uint32_t)dead < j->nranks && j->judge)
-        fr_judge_launcher(j->judge, (uint32_t)dead, r->exit_signal, c->now_ns);
+    tell_launcher(c, j, r);
     fr_job_move(c, j, FR_JOB_STOPPING);
     j->verdict_ns = c->now_ns + VERDICT_NS;
 }
@@ -226,6 +259,8 @@ static int take(struct fr_ctl *c, struct fr_cjob *j, const report_msg *r, struct
     }
     a = fr_job_current(j);
     if (a && r->epoch == a->epoch && r->attempt == a->attempt) {
+        if (r->state != FULLRANK__ATTEMPT_STATE__ATTEMPT_NONE)
+            correct_nodes(c, j, r);
         switch (r->state) {
         case FULLRANK__ATTEMPT_STATE__ATTEMPT_STARTING:
         case FULLRANK__ATTEMPT_STATE__ATTEMPT_RUNNING:
@@ -241,6 +276,7 @@ static int take(struct fr_ctl *c, struct fr_cjob *j, const report_msg *r, struct
     } else if (r->epoch != 0 && a) {
         j->stale++;
     }
+    a = fr_job_current(j);
     if (j->state == FR_JOB_LOST) {
         j->note[0] = '\0';
         fr_job_move(c, j, fr_job_natural_state(j));
@@ -346,7 +382,8 @@ int fr_jobs_supervise(struct fr_ctl *c, const void *body, size_t n, struct fr_bu
         rc = take(c, j, r, &err);
     if (rc) {
         o.error = err.text;
-        status = rc == -EIO || rc == -ENOSPC ? 503 : rc == -EPERM ? 409 : 400;
+        /* 503: try again later. Else the message itself was sound, and the refusal is its answer. */
+        status = rc == -EIO || rc == -ENOSPC ? 503 : 200;
     } else {
         fr_ctl_save(c);
         o.job = j->job;

@@ -128,7 +128,7 @@ static void weigh_mismatch(struct weighing *w)
            w->in->finding->rank);
 }
 
-/* Law 5. Returns 0 and the lost steps, or the sentence that says what is not known. */
+/* Law 5. Returns NULL and the steps left and lost, or what is not known. */
 static const char *what_is_unknown(const struct fr_policy_input *in, uint64_t *ret_left,
                                    uint64_t *ret_lost)
 {
@@ -275,20 +275,21 @@ static void bound_attempts(struct weighing *w)
     const struct fr_policy_input *in = w->in;
     uint32_t limit = in->max_attempts ? in->max_attempts : w->cfg->max_attempts;
     uint32_t idle = w->cfg->no_progress_attempts;
+    char why[100];
 
     if (!is_act(w->d->choice))
         return;
-    if (limit && in->attempts >= limit) {
-        if (w->in->finding && w->in->finding->kind == FR_FINDING_SLOW && !in->attempt_ended) {
-            choose(w->d, FR_CHOICE_ADVISE, "slow, but %u of %u attempts are used: it runs on",
-                   in->attempts, limit);
-            return;
-        }
-        choose(w->d, FR_CHOICE_GIVE_UP, "%u of %u attempts are used", in->attempts, limit);
-        w->d->node = -1;
-    } else if (idle && in->attempts_without_step >= idle) {
-        choose(w->d, FR_CHOICE_GIVE_UP, "%u attempts in a row have made no new step (limit %u)",
-               in->attempts_without_step, idle);
+    if (limit && in->attempts >= limit)
+        snprintf(why, sizeof why, "%u of %u attempts are used", in->attempts, limit);
+    else if (idle && in->attempts_without_step >= idle)
+        snprintf(why, sizeof why, "%u attempts in a row have made no new step (limit %u)",
+                 in->attempts_without_step, idle);
+    else
+        return;
+    if (in->finding && in->finding->kind == FR_FINDING_SLOW && !in->attempt_ended)
+        choose(w->d, FR_CHOICE_ADVISE, "slow, but %s: it runs on", why);
+    else {
+        choose(w->d, FR_CHOICE_GIVE_UP, "%s", why);
         w->d->node = -1;
     }
 }

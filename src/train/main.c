@@ -211,7 +211,8 @@ static void close_job(struct job *j)
 
 /* ---- the loop ---- */
 
-/* One optimizer step; returns the loss, the same on every rank. */
+/* One optimizer step; returns the loss, the same on every rank, or NaN when the
+ * gradient is no number: then the weights are left as they were. */
 static double run_step(struct job *j, int64_t step)
 {
     struct fullrank_step_result result = {.tokens = j->tokens_per_step};
@@ -222,7 +223,10 @@ static double run_step(struct job *j, int64_t step)
     stand_still(j, FR_PAUSE_COMPILE, step);
     fr_trainer_load(&j->trainer, FR_SPLIT_TRAIN, step);
     result.loss = fr_trainer_gradient(&j->trainer, &norm);
-    fr_trainer_update(&j->trainer, step, norm);
+    if (isfinite(norm))
+        fr_trainer_update(&j->trainer, step, norm);
+    else
+        result.loss = NAN;
     fullrank_step_end(&result);
     return result.loss;
 }
@@ -392,6 +396,10 @@ int main(int argc, char *argv[])
 
     if (only_text && !is_launched())
         return say(&o, rc, &err, true);
+    /* A rank that waits gives its core away. Open MPI does so by itself only when
+     * it knows that ranks outnumber cores, which it does not see across jobs or
+     * containers; a busy wait there costs a factor of ten. */
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     signal(SIGXFSZ, SIG_IGN); /* a file over the limit is a failed write, not a death */
     /* Also for a text alone: the launcher kills the others when one rank leaves
      * with an error, and only MPI_Finalize lets rank 0 speak before that. */
