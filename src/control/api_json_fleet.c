@@ -161,7 +161,8 @@ void fr_json_incident_members(struct fr_ctl *c, struct fr_jsonw *w, const struct
         fr_jsonw_num(w, "ratio", i->f.ratio);
     if (i->f.cost_ratio > 0)
         fr_jsonw_num(w, "cost_ratio", i->f.cost_ratio);
-    fr_jsonw_uint(w, "victims", i->f.victims);
+    if (i->f.victims)
+        fr_jsonw_uint(w, "victims", i->f.victims);
     fr_jsonw_raw(w, "evidence", evidence, strlen(evidence));
     if (i->acknowledged_by[0])
         fr_jsonw_str(w, "acknowledged_by", i->acknowledged_by);

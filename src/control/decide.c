@@ -134,7 +134,7 @@ static struct fr_cdecision *record(struct fr_ctl *c, struct fr_cjob *j, struct f
     c->choices[d->choice]++;
     if (i)
         i->decision = now->id;
-    fr_log(FR_LOG_NOTICE, "decision", "decision=%llu incident=%llu job=%s choice=%s node=%s reason=\"%s\"",
+    fr_log(FR_LOG_NOTICE, "decision", "decision=%llu incident=%llu job=%s choice=%s node=%s reason=%s",
            (unsigned long long)now->id, (unsigned long long)now->incident, j->job,
            fr_choice_name(now->choice), now->node, now->reason);
     fr_publish_decision(c, now);

@@ -16,6 +16,7 @@
 #include "control/incidents.h"
 #include "control/publish.h"
 
+#define SETTLE_AFTER_NS   450000000ll /* a report that was made after the end has come by then */
 #define ENDED_WITH_DETAIL 16 /* ended jobs that keep judge and ranks in memory */
 
 void fr_job_move(struct fr_ctl *c, struct fr_cjob *j, enum fr_job_state to)
@@ -299,7 +300,9 @@ void fr_job_end(struct fr_ctl *c, struct fr_cjob *j, enum fr_job_state how, int3
             a->stop_unix_ns = a->end_unix_ns;
         a->dirty = true;
     }
-    j->ended_unix_ns = fr_ctl_now_unix(c);
+    /* What came after the end of a good attempt was only the wait for its last reports. */
+    j->ended_unix_ns = how == FR_JOB_DONE && a && a->end_unix_ns ? a->end_unix_ns : fr_ctl_now_unix(c);
+    j->settle_ns = 0;
     j->exit_code = exit_code;
     j->verdict_ns = 0;
     snprintf(j->note, sizeof j->note, "%s", reason);
@@ -327,6 +330,19 @@ static void trim_ended(struct fr_ctl *c)
     }
 }
 
+/* Everything that its agents had to tell is here. */
+static bool has_settled(const struct fr_ctl *c, const struct fr_cjob *j)
+{
+    const struct fr_cattempt *a = &j->attempts[j->nattempts - 1];
+
+    if (c->now_ns >= j->settle_ns || (j->total_steps && j->step_done >= j->total_steps))
+        return true;
+    for (uint32_t i = 0; i < a->nnodes; i++)
+        if (!a->nodes[i]->silent && fr_ctl_unix(c, a->nodes[i]->heard_ns) < a->end_unix_ns + SETTLE_AFTER_NS)
+            return false;
+    return true;
+}
+
 static void tick_job(struct fr_ctl *c, struct fr_cjob *j)
 {
     uint64_t lost_ns = (uint64_t)(c->cfg.controller_supervisor_lost_s * 1e9);
@@ -342,6 +358,11 @@ static void tick_job(struct fr_ctl *c, struct fr_cjob *j)
     }
     if (!c->ledger_ok)
         return;
+    if (j->settle_ns) {
+        if (has_settled(c, j))
+            fr_job_end(c, j, FR_JOB_DONE, 0, "");
+        return;
+    }
     if (j->act.stage != FR_ACT_NONE)
         fr_act_tick(c, j);
     else if (j->nattempts == 0)

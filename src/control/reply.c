@@ -83,7 +83,8 @@ void fr_reply_make(struct fr_ctl *c, struct fr_cnode *n, struct fr_buf *reply)
 
         update_budget(c, j);
         r.keep_log2 = j->keep_log2;
-        if (!a->end_unix_ns && !fr_job_state_is_end(j->state)) {
+        /* Also when it has ended: its last steps and deaths are still to be told. */
+        if (!fr_job_state_is_end(j->state)) {
             ranks = fr_xcalloc(j->ranks_per_node, sizeof *ranks);
             for (uint32_t k = 0; k < j->ranks_per_node; k++)
                 ranks[k] = n->job_index * j->ranks_per_node + k;

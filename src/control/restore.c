@@ -18,6 +18,7 @@
 
 #define JOBS_RESTORED  128 /* the newest ones; older ones stay in the ledger alone */
 #define VERDICT_NS     3000000000ull
+#define SETTLE_NS      1000000000ull
 #define SEEN_GRACE_NS  5000000000ull /* for agents to tell again what an open incident stands on */
 
 struct pick {
@@ -128,6 +129,7 @@ static int take_job(const void *row, void *arg)
     j->flops_per_step = r->flops_per_step;
     j->peak_flops_per_rank = r->peak_flops_per_rank;
     j->heard_ns = s->c->now_ns;
+    j->row = FR_ROW_RESTORED;
     see(s, r->submitted_unix_ns);
     see(s, r->ended_unix_ns);
     s->j = j;
@@ -157,6 +159,7 @@ static int take_attempt(const void *row, void *arg)
         }
     }
     j->nattempts++;
+    a->row = FR_ROW_RESTORED;
     a->attempt = r->attempt;
     a->epoch = r->epoch;
     a->decision = r->decision;
@@ -254,6 +257,7 @@ static int take_incident(const void *row, void *arg)
     i = fr_incident_add(s->c, r->id);
     if (!i)
         return 0;
+    i->row = FR_ROW_RESTORED;
     i->job = j;
     i->attempt = r->attempt;
     i->epoch = r->epoch;
@@ -302,6 +306,7 @@ static int take_decision(const void *row, void *arg)
     d = fr_decision_add(s->c, r->id);
     if (!d)
         return 0;
+    d->row = FR_ROW_RESTORED;
     d->incident = r->incident;
     d->job = j;
     d->attempt = r->attempt;
@@ -401,15 +406,10 @@ static void settle_job(struct fr_ctl *c, struct fr_cjob *j)
     if (fr_job_state_is_end(j->state)) {
         *o = (struct fr_order){.what = FR_ORDER_FINISH, .epoch = j->epoch, .attempt = a ? a->attempt : 0,
                                .id = j->epoch * 4 + FR_ORDER_FINISH, .exit_code = j->exit_code};
-        j->row = 1; /* rows that were read are durable */
-        if (a)
-            a->row = 1;
         return;
     }
-    j->row = 1;
     if (!a)
         return;
-    a->row = 1;
     for (uint32_t i = 0; i < a->nnodes; i++) {
         a->nodes[i]->job = j;
         a->nodes[i]->job_index = i;
@@ -424,7 +424,9 @@ static void settle_job(struct fr_ctl *c, struct fr_cjob *j)
     o->decision = a->decision;
     snprintf(o->reason, sizeof o->reason, "%s", a->end_reason);
     fr_act_resume(c, j);
-    if (a->end_unix_ns && j->act.stage == FR_ACT_NONE)
+    if (a->end_unix_ns && a->exit_code == 0 && a->exit_signal <= 0 && j->act.stage == FR_ACT_NONE)
+        j->settle_ns = c->now_ns + SETTLE_NS;
+    else if (a->end_unix_ns && j->act.stage == FR_ACT_NONE)
         j->verdict_ns = c->now_ns + VERDICT_NS;
     j->step_durable = j->step_done;
 }

@@ -30,7 +30,7 @@ int64_t fr_ctl_now_unix(const struct fr_ctl *c)
 
 bool fr_ctl_durable(const struct fr_ctl *c, uint64_t row)
 {
-    return row != 0 && fr_ledger_durable(c->ledger) >= row;
+    return row == FR_ROW_RESTORED || (row != 0 && fr_ledger_durable(c->ledger) >= row);
 }
 
 bool fr_ctl_save_durable(const struct fr_ctl *c, uint64_t save)
@@ -351,7 +351,7 @@ static void check_ledger(struct fr_ctl *c)
         if (ok)
             fr_log(FR_LOG_NOTICE, "ledger.ok", "rows are written again");
         else
-            fr_log(FR_LOG_ERROR, "ledger.trouble", "error=\"%s\"", err.text);
+            fr_log(FR_LOG_ERROR, "ledger.trouble", "error=%s", err.text);
     }
     c->ledger_ok = ok;
     snprintf(c->ledger_error, sizeof c->ledger_error, "%.255s", ok ? "" : err.text);

@@ -42,6 +42,7 @@
 #define FR_FINDINGS_MAX   64
 #define FR_NODE_HISTORY   32
 #define FR_ACKS           1024 /* reports of one agent that wait for their rows */
+#define FR_ROW_RESTORED   UINT64_MAX /* number of a row that was read from the ledger */
 #define FR_SAVES          256  /* a power of two */
 #define FR_STEPS_OPEN     64   /* steps that some ranks have ended and others not */
 
@@ -235,6 +236,7 @@ struct fr_cjob {
     bool account_final;
     /* acting */
     struct fr_act act;
+    uint64_t settle_ns;     /* the attempt ended well: the last reports are waited for until then; 0: no */
     uint64_t verdict_ns;    /* the attempt ended badly by itself: decide by then; 0: nothing to decide */
     double restart_cost_s;  /* measured, NaN: not yet */
     uint32_t nodes_missing; /* when it waits for nodes */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/xalloc.h"
+#include "control/jobs.h"
 #include "control/publish.h"
 
 #define MEDIAN_MAX 64
@@ -54,7 +55,8 @@ static void note_first_step(struct fr_ctl *c, struct fr_cjob *j, uint64_t step, 
 {
     struct fr_cattempt *a = fr_job_current(j);
 
-    (void)c;
+    if (j->state == FR_JOB_STARTING)
+        fr_job_move(c, j, FR_JOB_RUNNING);
     if (!a->first_step_unix_ns) {
         a->first_step_unix_ns = end_unix_ns;
         a->first_step = step;

@@ -18,6 +18,7 @@
 typedef Fullrank__SuperviseReport report_msg; /* the generator's own names are long */
 
 #define COMMAND_ARGS_MAX 4096
+#define SETTLE_NS        1000000000ull /* for the last steps to be told */
 #define VERDICT_NS       2000000000ull /* for the agents' word to come after the launcher's */
 
 static int64_t clamp(int64_t t, int64_t lo, int64_t hi)
@@ -181,6 +182,8 @@ static void attempt_started(struct fr_ctl *c, struct fr_cjob *j, const report_ms
         after = j->attempts[j->nattempts - 2].end_unix_ns;
     a->start_unix_ns = clamp(r->started_unix_ns, after, fr_ctl_now_unix(c));
     a->dirty = j->changed = true;
+    if (j->order.what == FR_ORDER_START)
+        memset(&j->order, 0, sizeof j->order); /* done */
     fr_act_started(c, j);
 }
 
@@ -215,6 +218,8 @@ static void attempt_ended(struct fr_ctl *c, struct fr_cjob *j, const report_msg 
                 a->stop_unix_ns = gone;
         }
     }
+    if (j->order.what == FR_ORDER_STOP)
+        memset(&j->order, 0, sizeof j->order);
     if (!a->end_reason[0])
         snprintf(a->end_reason, sizeof a->end_reason, "%.255s", r->exit_text);
     a->dirty = j->changed = true;
@@ -227,7 +232,7 @@ static void attempt_ended(struct fr_ctl *c, struct fr_cjob *j, const report_msg 
     if (a->exit_code == 0 && a->exit_signal <= 0 &&
         (j->act.stage == FR_ACT_NONE || (j->total_steps && j->step_done >= j->total_steps))) {
         /* Also when a stop was on its way: the program came to its end before it. */
-        fr_job_end(c, j, FR_JOB_DONE, 0, "");
+        j->settle_ns = c->now_ns + SETTLE_NS;
         return;
     }
     if (j->act.stage != FR_ACT_NONE)
@@ -286,7 +291,7 @@ static int take(struct fr_ctl *c, struct fr_cjob *j, const report_msg *r, struct
     if (r->finished && !fr_job_state_is_end(j->state)) {
         int code = fr_job_exit_code(fr_job_current(j));
 
-        fr_job_end(c, j, r->cancelled ? FR_JOB_CANCELLED : FR_JOB_FAILED, code,
+        fr_job_end(c, j, r->cancelled ? FR_JOB_CANCELLED : j->settle_ns ? FR_JOB_DONE : FR_JOB_FAILED, code,
                    "its supervisor ended");
     }
     return 0;
