@@ -13,10 +13,10 @@
  *     threshold = max(slow_min_ratio, 1 + slow_fence x deviation)
  *
  * PEERS: both newest half-windows exceed the threshold.
- * PAST:  both exceed the rank's own clean median by half as much.
- * Both together name it; PEERS alone needs three windows, and is one witness for the policy.
- * ARRIVAL, from records of kept steps, is another one. A position with no peer on another node is
- * compared by its growth over its own past.
+ * PAST:  both exceed the rank's own clean median by three quarters of that.
+ * Both together name it when they have stood for half a window more; PEERS alone needs three
+ * windows, and is one witness for the policy. ARRIVAL, from records of kept steps, is another one.
+ * A position with no peer on another node is compared by its growth over its own past.
  *
  * Source:  detection.md of the design, sections 0.1, 0.3 and 8; Rousseeuw, Croux (MAD).
  */
@@ -27,8 +27,13 @@
 #include "judge/state.h"
 #include "stats/robust.h"
 
-#define ALONE_WINDOWS    3  /* PEERS alone must stand for so many windows */
-#define POOL_MIN         16 /* ratios before a spread is believed */
+#define ALONE_WINDOWS    3    /* PEERS alone must stand for so many windows */
+#define PERSIST_STEPS    6    /* ... and with PAST so many steps more */
+#define POOL_MIN         16   /* ratios before a spread is believed */
+#define PAST_SHARE       0.75 /* of the excess that PEERS asks for must be risen over the own past */
+#define BEYOND           1.3  /* of what one ratio in a hundred reaches by itself */
+#define UPPER_MIN        32   /* ratios before the upper half is looked at alone */
+#define YOUNG            2.0  /* half-windows by which the fence is widened at first */
 #define DEVIATION_FLOOR  0.01
 #define JOB_SLOW_RATIO   1.5 /* of the job's own good step time */
 #define STRUCTURAL_RATIO 1.5 /* of the other positions */
@@ -203,7 +208,7 @@ static float *ratio2_of(struct rank *r)
 
 static void learn_spread(struct fr_judge *j)
 {
-    double *v = j->scratch + 2 * (size_t)j->nranks, mid, mad, up = 0, far;
+    double *v = j->scratch + 2 * (size_t)j->nranks, mid, mad, up = 0, far, young;
     size_t n = j->npool < POOL ? j->npool : POOL, k = 0;
 
     for (size_t i = 0; i < n; i++)
@@ -218,14 +223,16 @@ static void learn_spread(struct fr_judge *j)
             k++;
         v[i] = d;
     }
-    if (k) /* v is sorted: the upper half lies at the end */
+    if (n >= UPPER_MIN && k) /* v is sorted: the upper half lies at the end */
         up = FR_MAD_SCALE * v[n - (k + 1) / 2];
     for (size_t i = 0; i < n; i++)
         v[i] = fabs(v[i]);
     mad = FR_MAD_SCALE * median_of(v, n);
-    j->threshold =
-        fmax(j->cfg.slow_min_ratio, 1 + j->cfg.slow_fence * fmax(fmax(mad, up), DEVIATION_FLOOR));
-    j->threshold = fmax(j->threshold, 1 + (far - 1) * 1.25);
+    /* a young attempt has seen little of its own spread */
+    young = 1 + YOUNG / ((double)j->nlearnt + 1);
+    j->threshold = fmax(j->cfg.slow_min_ratio,
+                        1 + j->cfg.slow_fence * fmax(fmax(mad, up), DEVIATION_FLOOR) * young);
+    j->threshold = fmax(j->threshold, 1 + (far - 1) * BEYOND);
 }
 
 static uint32_t pool_wanted(const struct fr_judge *j)
@@ -281,9 +288,11 @@ static void learn_clean(struct fr_judge *j, uint64_t step)
 
         if (isfinite((double)r->half2_s))
             r->past_s[r->npast++ % PAST_KEPT] = r->half2_s;
-        if (i % stride == 0 && isfinite((double)r->ratio2))
-            j->pool[j->npool++ % POOL] = r->ratio2;
+        /* the very figure that is held against the threshold */
+        if (i % stride == 0 && isfinite((double)r->ratio1) && isfinite((double)r->ratio2))
+            j->pool[j->npool++ % POOL] = fminf(r->ratio1, r->ratio2);
     }
+    j->nlearnt++;
     if (j->npool >= POOL_MIN)
         learn_spread(j);
     if (isfinite(step_s) && !(step_s > JOB_SLOW_RATIO * good_s))
@@ -313,13 +322,15 @@ static void judge_rank(struct fr_judge *j, struct rank *r, uint64_t step, uint64
 {
     double past_s = past_median(j, r), near = looser(j->threshold);
     bool peers = (double)r->ratio1 > j->threshold && (double)r->ratio2 > j->threshold;
-    bool past = (double)r->half1_s > near * past_s && (double)r->half2_s > near * past_s;
+    double risen = past_s * (1 + PAST_SHARE * (j->threshold - 1));
+    bool past = (double)r->half1_s > risen && (double)r->half2_s > risen;
 
     r->peers_run = peers ? r->peers_run + 1 : 0;
     if (!r->slow) {
         /* from the attempt's first window on there is no past to rise from: PEERS must stand longer
          */
-        if (!peers || (!past && r->peers_run < ALONE_WINDOWS * j->cfg.slow_window_steps))
+        if (r->peers_run < PERSIST_STEPS ||
+            (!past && r->peers_run < ALONE_WINDOWS * j->cfg.slow_window_steps))
             return;
         r->slow = true;
         r->slow_past = past;

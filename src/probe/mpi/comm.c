@@ -186,8 +186,7 @@ static struct fr_comm *adopt(MPI_Comm c)
         return NULL;
     if (!inter)
         m = follow(c);
-    fr_pmpi.Comm_set_attr(c, fr_mpi.keyval,
-                          m ? (void *)(uintptr_t)(m->index + 1) : NOT_FOLLOWED);
+    fr_pmpi.Comm_set_attr(c, fr_mpi.keyval, m ? (void *)(uintptr_t)(m->index + 1) : NOT_FOLLOWED);
     if (m)
         remember(m, c);
     return m;

@@ -38,15 +38,15 @@ struct fr_pmpi {
     int (*Name)(FR_LIST(FR_C_DECL, __VA_ARGS__));                                                  \
     int (*I##lower)(FR_LIST(FR_C_DECL, __VA_ARGS__), MPI_Request *);                               \
     int (*lower##_init)(FR_LIST(FR_C_DECL, __VA_ARGS__), MPI_Info, MPI_Request *);                 \
-    void *f_##lower;                                                                           \
-    void *f_i##lower;                                                                          \
+    void *f_##lower;                                                                               \
+    void *f_i##lower;                                                                              \
     void *f_##lower##_init;
 #define SEND(Name, lower, UPPER)                                                                   \
     int (*Name)(const void *, int, MPI_Datatype, int, int, MPI_Comm);                              \
     int (*I##lower)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);           \
     int (*Name##_init)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);        \
-    void *f_##lower;                                                                           \
-    void *f_i##lower;                                                                          \
+    void *f_##lower;                                                                               \
+    void *f_i##lower;                                                                              \
     void *f_##lower##_init;
 #define CREATE(Name, lower, UPPER, ...)                                                            \
     int (*Name)(FR_LIST(FR_C_DECL, __VA_ARGS__));                                                  \
@@ -57,7 +57,9 @@ struct fr_pmpi {
 #undef SEND
 #undef CREATE
 #undef CREATE_GROUP
-#define PLAIN(Name, lower, UPPER) __typeof__(&PMPI_##Name) Name; void *f_##lower;
+#define PLAIN(Name, lower, UPPER)                                                                  \
+    __typeof__(&PMPI_##Name) Name;                                                                 \
+    void *f_##lower;
 #define QUERY(Name) __typeof__(&PMPI_##Name) Name;
 #include "probe/mpi/plain.def"
 #undef PLAIN
@@ -152,9 +154,9 @@ static inline uint64_t fr_slot_open(struct fr_seg_comm *s)
         for (int i = 0; i < 1000; i++) {
             uint64_t v = __atomic_load_n(&s->version, __ATOMIC_RELAXED);
 
-            if (!(v & 1) && __atomic_compare_exchange_n(&s->version, &v, v + 1, 0,
-                                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-                __atomic_thread_fence(__ATOMIC_RELEASE);
+            if (!(v & 1) && __atomic_compare_exchange_n(&s->version, &v, v + 1, 0, __ATOMIC_ACQUIRE,
+                                                        __ATOMIC_RELAXED)) {
+                fr_fence_release();
                 return v + 2;
             }
         }

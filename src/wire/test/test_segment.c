@@ -307,6 +307,47 @@ static void a_slot_that_is_being_written_keeps_its_older_content(void **state)
     fr_segment_free(s);
 }
 
+/* Read-like system calls of this process, from the kernel's own count; -1: not told. */
+static long reads_so_far(void)
+{
+    FILE *f = fopen("/proc/self/io", "r");
+    char line[128];
+    long n = -1;
+
+    while (f && fgets(line, sizeof line, f))
+        sscanf(line, "syscr: %ld", &n);
+    if (f)
+        fclose(f);
+    return n;
+}
+
+static void an_idle_rank_costs_two_reads_a_look(void **state)
+{
+    struct fr_segment *s = NULL;
+    struct kept k = {0};
+    long own, reads;
+    struct made m;
+
+    (void)state;
+    made_right(&m, 5);
+    assert_int_equal(open_made(&m, &s, NULL), 0);
+    fr_segment_refresh(s, NULL);
+    fr_segment_drain(s, keep, &k, NULL, NULL);
+    fr_segment_comms(s, NULL);
+    own = reads_so_far();
+    own = reads_so_far() - own; /* what asking costs */
+    if (own < 0)
+        skip();
+    reads = reads_so_far();
+    for (int i = 0; i < 100; i++) {
+        fr_segment_refresh(s, NULL);
+        fr_segment_drain(s, keep, &k, NULL, NULL);
+        fr_segment_comms(s, NULL);
+    }
+    assert_int_equal(reads_so_far() - reads - own, 200);
+    fr_segment_free(s);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, in_directory, out_of_directory)
@@ -319,6 +360,7 @@ int main(void)
         TEST(a_file_cut_at_any_byte_is_an_error_not_a_crash),
         TEST(what_is_no_plain_file_of_the_owner_is_refused),
         TEST(a_layout_that_changes_later_is_refused),
+        TEST(an_idle_rank_costs_two_reads_a_look),
         TEST(a_slot_that_is_being_written_keeps_its_older_content),
     };
 

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command.c - what the controller asks for once: evidence, node tests; both on worker threads */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "agent/collect.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/xalloc.h"
+#include "diag/test.h"
+
+#define REPORT_EVIDENCE_BYTES (2u << 20) /* evidence of one report */
+#define TEST_RESULTS          64
+
+struct collect_job {
+    uv_work_t work;
+    struct fr_agent *agent;
+    struct fr_collect *collect;
+};
+
+struct test_job {
+    uv_work_t work;
+    struct fr_agent *agent;
+    uint64_t command;
+    char level[16];
+    struct fr_diag_result result[TEST_RESULTS];
+    size_t n;
+};
+
+static void collect_work(uv_work_t *w)
+{
+    fr_collect_run(((struct collect_job *)w->data)->collect);
+}
+
+static void collect_done(uv_work_t *w, int status)
+{
+    struct collect_job *job = w->data;
+    struct fr_agent *a = job->agent;
+    struct fr_collect *c = job->collect;
+    size_t bytes = 0;
+
+    (void)status;
+    a->working--;
+    for (size_t i = 0; i < c->nitems; i++) {
+        Fullrank__Evidence *e;
+
+        if (bytes + c->items[i].data.len > REPORT_EVIDENCE_BYTES) {
+            fr_report_make(a, fr_mono_ns());
+            bytes = 0;
+        }
+        e = fr_outbox_evidence(&a->outbox, c->items[i].data.p, c->items[i].data.len);
+        e->incident = c->incident;
+        e->job = fr_arena_text(&a->outbox.arena, c->job);
+        e->epoch = c->epoch;
+        e->name = fr_arena_text(&a->outbox.arena, c->items[i].name);
+        e->last = i + 1 == c->nitems;
+        bytes += c->items[i].data.len;
+    }
+    fr_report_make(a, fr_mono_ns());
+    fr_log(FR_LOG_NOTICE, "agent.evidence", "incident=%llu items=%zu", (unsigned long long)c->incident, c->nitems);
+    fr_collect_free(c);
+    free(job);
+}
+
+static void start_collect(struct fr_agent *a, const struct fr_command *cmd)
+{
+    FR_CLEANUP(fr_buf_fini) struct fr_buf table = FR_BUF_INIT;
+    struct collect_job *job = fr_xalloc(sizeof *job);
+    struct fr_collect *c = fr_xalloc(sizeof *c);
+    struct fr_jsonw w;
+    uint64_t now = fr_mono_ns();
+
+    c->command = cmd->id;
+    c->incident = cmd->incident;
+    c->epoch = cmd->epoch;
+    memcpy(c->job, cmd->job, sizeof c->job);
+    fr_jsonw_init(&w, &table);
+    fr_jsonw_obj(&w, NULL);
+    fr_jsonw_str(&w, "schema", "fullrank.in-flight/1");
+    fr_jsonw_str(&w, "node", a->opt.node);
+    fr_jsonw_str(&w, "job", cmd->job);
+    fr_jsonw_uint(&w, "epoch", cmd->epoch);
+    fr_jsonw_arr(&w, "ranks");
+    for (struct fr_rank *r = a->ranks; r; r = r->next) {
+        if ((r->state != FR_RANK_LIVE && r->state != FR_RANK_DEAD) || r->claims.epoch != cmd->epoch ||
+            strcmp(r->claims.job, cmd->job) != 0)
+            continue;
+        fr_rank_table(r, &w, now);
+        if (r->state == FR_RANK_LIVE && c->nranks < FR_COLLECT_RANKS)
+            c->ranks[c->nranks++] = (struct fr_collect_rank){r->claims.rank, r->pid, r->claims.starttime};
+    }
+    fr_jsonw_end_arr(&w);
+    fr_jsonw_end_obj(&w);
+    fr_collect_add(c, "in-flight.json", table.p, table.len);
+    job->work.data = job;
+    job->agent = a;
+    job->collect = c;
+    if (uv_queue_work(&a->loop, &job->work, collect_work, collect_done) != 0) {
+        fr_collect_free(c);
+        free(job);
+        return;
+    }
+    a->working++;
+}
+
+static void keep_result(const struct fr_diag_result *r, void *arg)
+{
+    struct test_job *job = arg;
+
+    if (job->n < TEST_RESULTS)
+        job->result[job->n++] = *r;
+}
+
+static void test_work(uv_work_t *w)
+{
+    struct test_job *job = w->data;
+    unsigned level = fr_diag_level_parse(job->level);
+
+    if (level)
+        fr_diag_run(level, job->agent->opt.spool_dir, level == FR_DIAG_VERIFY ? 3.0 : 60.0, keep_result, job);
+}
+
+static void test_done(uv_work_t *w, int status)
+{
+    struct test_job *job = w->data;
+    struct fr_agent *a = job->agent;
+    size_t passed = 0;
+
+    (void)status;
+    a->working--;
+    for (size_t i = 0; i < job->n; i++) {
+        const struct fr_diag_result *r = &job->result[i];
+        Fullrank__TestResult *m = fr_outbox_test(&a->outbox);
+
+        m->request = job->command;
+        m->name = (char *)r->test->name;
+        m->level = fr_arena_text(&a->outbox.arena, job->level);
+        m->passed = r->passed;
+        m->value = r->sample.value;
+        m->unit = (char *)r->test->unit;
+        m->floor = r->test->floor;
+        m->detail = fr_arena_text(&a->outbox.arena, r->sample.detail);
+        m->duration_ns = r->duration_ns;
+        m->last = i + 1 == job->n;
+        passed += r->passed;
+    }
+    if (job->n == 0) { /* a level that this version does not have */
+        Fullrank__TestResult *m = fr_outbox_test(&a->outbox);
+
+        m->request = job->command;
+        m->name = (char *)"level";
+        m->level = fr_arena_text(&a->outbox.arena, job->level);
+        m->floor = m->value = NAN;
+        m->detail = (char *)"this agent knows no such level";
+        m->last = true;
+    }
+    fr_report_make(a, fr_mono_ns());
+    fr_log(FR_LOG_NOTICE, "agent.test", "level=%s passed=%zu of=%zu", job->level, passed, job->n);
+    free(job);
+}
+
+static void start_test(struct fr_agent *a, const struct fr_command *cmd)
+{
+    struct test_job *job = fr_xalloc(sizeof *job);
+
+    job->work.data = job;
+    job->agent = a;
+    job->command = cmd->id;
+    memcpy(job->level, cmd->level, sizeof job->level);
+    if (uv_queue_work(&a->loop, &job->work, test_work, test_done) != 0) {
+        free(job);
+        return;
+    }
+    a->working++;
+}
+
+/* The controller repeats a command until its answer has arrived: each is done once. */
+void fr_command_start(struct fr_agent *a, const struct fr_command *c)
+{
+    for (size_t i = 0; i < FR_AGENT_SEEN && i < a->nseen; i++)
+        if (a->seen[i] == c->id)
+            return;
+    if (a->working >= 8) /* it will be repeated */
+        return;
+    a->seen[a->nseen++ % FR_AGENT_SEEN] = c->id;
+    if (c->kind == FR_COMMAND_COLLECT)
+        start_collect(a, c);
+    else
+        start_test(a, c);
+}

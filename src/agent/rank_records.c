@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rank_records.c - a rank's records, from its segment into the fold and the outbox
+ *
+ * A step is told once its slot says that it has ended and its records are here. The slots (the newest
+ * 256 steps) are the backbone: when the agent was away they still tell every step; sums by communicator and
+ * whole records are added where the ring still holds all of the step.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/rank.h"
+#include "base/xalloc.h"
+#include "model/op.h"
+
+/* The 64-bit number nearest to `near` that ends in the 32 bits `low`. */
+static uint64_t widen(uint64_t near, uint32_t low)
+{
+    return near + (uint64_t)(int64_t)(int32_t)(low - (uint32_t)near);
+}
+
+static void take(void *arg, uint32_t lane, uint64_t index, const struct fr_record *record)
+{
+    struct fr_rank_tools *t = arg;
+
+    if (t->nscratch == t->scratch_cap) {
+        if (t->scratch_cap >= FR_RANK_SCRATCH)
+            return; /* shows as a gap in the indexes: counted as lost */
+        t->scratch_cap = t->scratch_cap ? 2 * t->scratch_cap : 512;
+        t->scratch = fr_xreallocarray(t->scratch, t->scratch_cap, sizeof *t->scratch);
+        t->scratch_lane = fr_xreallocarray(t->scratch_lane, t->scratch_cap, sizeof *t->scratch_lane);
+        t->scratch_index = fr_xreallocarray(t->scratch_index, t->scratch_cap, sizeof *t->scratch_index);
+    }
+    t->scratch[t->nscratch] = *record;
+    t->scratch_lane[t->nscratch] = lane;
+    t->scratch_index[t->nscratch] = index;
+    t->nscratch++;
+}
+
+/* Communicators that were made since the table was read last. */
+static void know_comms(struct fr_rank *r)
+{
+    uint32_t used = fr_segment_header(r->segment)->comm_used;
+
+    if (r->comms_known == used || fr_segment_comms(r->segment, NULL) < 0)
+        return;
+    for (uint32_t i = r->comms_known; i < used; i++) {
+        const struct fr_seg_comm *c = fr_segment_comm(r->segment, i);
+
+        if (!c) { /* handed out, not written yet: look again */
+            r->comms_known = i;
+            return;
+        }
+        r->comms[i].seq_near = c->enqueued;
+    }
+    r->comms_known = used;
+}
+
+static void add_span(const struct fr_rank *r, struct fr_outbox *ob, const struct fr_record *rec)
+{
+    Fullrank__Span *m;
+
+    if (rec->seq > 64) /* no phase that anyone knows */
+        return;
+    m = fr_outbox_span(ob);
+    m->job = r->claims.job;
+    m->attempt = r->claims.attempt;
+    m->epoch = r->claims.epoch;
+    m->rank = (uint32_t)r->claims.rank;
+    m->phase = rec->seq;
+    m->begin_ns = fr_segment_ns(r->segment, rec->t_start);
+    m->end_ns = fr_segment_ns(r->segment, rec->t_end);
+}
+
+static void fold_record(struct fr_rank *r, const struct fr_record *rec, struct fr_outbox *ob)
+{
+    const struct fr_seg_comm *c = fr_segment_comm(r->segment, rec->comm);
+    uint64_t step_near = fr_segment_header(r->segment)->step;
+    struct fr_wire_record w = {0};
+
+    if (rec->op == FR_OP_PHASE) {
+        add_span(r, ob, rec);
+        return;
+    }
+    if (rec->op > FR_OP_MAX)
+        return;
+    w.op = rec->op;
+    w.dtype = rec->dtype;
+    w.flags = rec->flags;
+    w.bytes = rec->bytes;
+    w.rank = (uint32_t)r->claims.rank;
+    w.peer = rec->peer;
+    w.step = rec->op == FR_OP_STEP ? widen(step_near, rec->seq) : rec->step ? widen(step_near, rec->step) : 0;
+    if (c) {
+        struct fr_rank_comm *k = &r->comms[rec->comm];
+
+        w.members_hash = c->members_hash;
+        w.instance = c->instance;
+        w.seq = rec->seq;
+        if (fr_op_is_collective(rec->op)) {
+            w.seq = widen(k->seq_near, rec->seq);
+            k->seq_near = w.seq;
+        }
+    } else {
+        w.seq = rec->op == FR_OP_STEP ? w.step : rec->seq;
+    }
+    w.enq_ns = fr_segment_ns(r->segment, rec->t_enq);
+    if (rec->flags & FR_REC_GPU_CLOCK) {
+        w.start_ns = rec->t_start;
+        w.end_ns = rec->t_end;
+    } else {
+        w.start_ns = rec->t_start == rec->t_enq ? w.enq_ns : fr_segment_ns(r->segment, rec->t_start);
+        w.end_ns = fr_segment_ns(r->segment, rec->t_end);
+    }
+    fr_fold_record(&r->fold, &w);
+}
+
+static void tell_step(struct fr_rank *r, struct fr_outbox *ob, const struct fr_seg_step *slot)
+{
+    const struct fr_fold_step *f = fr_fold_find(&r->fold, slot->step);
+    bool whole = f && f->ended && !f->torn;
+    Fullrank__Step *m = fr_outbox_step(ob, whole ? f->ngroups : 0);
+
+    m->job = r->claims.job;
+    m->attempt = r->claims.attempt;
+    m->epoch = r->claims.epoch;
+    m->rank = (uint32_t)r->claims.rank;
+    m->step = slot->step;
+    m->begin_ns = fr_segment_ns(r->segment, slot->t_begin);
+    m->end_ns = fr_segment_ns(r->segment, slot->t_end);
+    m->self_ns = slot->self_ns;
+    m->ready_ns = slot->ready_ns;
+    m->in_calls_ns = slot->in_calls_ns;
+    m->loss = slot->loss;
+    m->tokens = slot->tokens;
+    for (size_t i = 0; whole && i < f->ngroups; i++) {
+        const struct fr_fold_group *g = &f->groups[i];
+        Fullrank__GroupSum *s = m->groups[i];
+
+        s->members_hash = g->members_hash;
+        s->instance = g->instance;
+        s->op = g->op;
+        s->count = g->count;
+        s->bytes = g->bytes;
+        s->duration_ns = g->duration_ns;
+        s->min_ns = g->min_ns;
+    }
+    if (whole && f->kept)
+        fr_outbox_records(ob, f->records, f->nrecords);
+}
+
+/* All steps that have ended since, from their slots. */
+static void tell_steps(struct fr_rank *r, struct fr_outbox *ob)
+{
+    const struct fr_seg_header *h = fr_segment_header(r->segment);
+    uint64_t newest = h->step, from = r->step_told + 1, ended_before = r->step_ended;
+    bool wait = false;
+
+    if (newest >= h->step_count && from < newest - h->step_count + 1)
+        from = newest - h->step_count + 1; /* older slots are overwritten */
+    for (uint64_t step = from; step != 0 && step <= newest; step++) {
+        const struct fr_fold_step *f = fr_fold_find(&r->fold, step);
+        struct fr_seg_step slot;
+        int rc = fr_segment_step(r->segment, step, &slot, NULL);
+
+        if (rc == -ENOENT) { /* never marked here, e.g. after a resume: not ours to tell */
+            if (!wait)
+                r->step_told = step;
+            continue;
+        }
+        if (rc < 0 || slot.t_end == 0) /* -EAGAIN: being written, the next tick */
+            return;
+        r->step_ended = step;
+        /* The end is written into the slot before the ring, and another thread's lane may have been read before this
+         * one's: give the records of a step one more tick. */
+        if (step > ended_before && (!f || !f->ended || h->lanes_used > 1))
+            wait = true;
+        if (wait)
+            continue;
+        tell_step(r, ob, &slot);
+        r->step_told = step;
+        fr_fold_close(&r->fold, step);
+    }
+}
+
+int fr_rank_drain(struct fr_rank *r, struct fr_rank_tools *t, struct fr_err *err)
+{
+    uint64_t lost = 0;
+    int64_t n;
+    int rc = fr_segment_refresh(r->segment, err);
+
+    if (rc < 0)
+        return rc;
+    t->nscratch = 0;
+    n = fr_segment_drain(r->segment, take, t, &lost, err);
+    if (n < 0)
+        return (int)n;
+    r->lost += lost;
+    /* A communicator may have been made since the header was read. */
+    for (size_t i = 0; i < t->nscratch; i++)
+        if (t->scratch[i].comm != FR_COMM_NONE && t->scratch[i].comm >= r->comms_known) {
+            rc = fr_segment_refresh(r->segment, err);
+            if (rc < 0)
+                return rc;
+            know_comms(r);
+            break;
+        }
+    for (size_t i = 0; i < t->nscratch; i++) {
+        uint32_t lane = t->scratch_lane[i];
+
+        if (t->scratch_index[i] != r->next_index[lane])
+            fr_fold_lost(&r->fold);
+        r->next_index[lane] = t->scratch_index[i] + 1;
+        fold_record(r, &t->scratch[i], t->outbox);
+        r->records++;
+    }
+    tell_steps(r, t->outbox);
+    return 0;
+}
