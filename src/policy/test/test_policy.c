@@ -175,6 +175,7 @@ static void its_own_excess_counts_where_it_is_the_last_to_arrive(void **state)
     (void)state;
     s->in.step_now_s = 0.9; /* a load went away meanwhile: steps are even shorter than before */
     s->f.excess_s = 0.2;
+    s->in.checkpoint_every = 100; /* the next one is 90 steps away: 18 s + 15 s */
     assert_int_equal(decide(s), FR_CHOICE_ISOLATE);
     assert_true(fabs(s->d.cost_stay_s - 180) < 1e-9 && fabs(s->d.cost_restart_s - 25) < 1e-9);
     s->f.witnesses &= ~(uint32_t)FR_WITNESS_ARRIVAL; /* slow where nobody waits for it */
