@@ -93,7 +93,8 @@ const char *fr_cause_name(enum fr_cause c);
 char *fr_witness_names(uint32_t witnesses, char *text, uint32_t n);
 /* 1 when the bits hold at least one witness beyond silence that sits on the process itself. */
 int fr_witness_is_direct(uint32_t witnesses);
-/* Number of independent witnesses. */
+/* Number of independent witnesses: peers, past and arrival all come from the same timing of
+ * collectives and count as one, so that timing alone never isolates a node. */
 int fr_witness_count(uint32_t witnesses);
 
 #endif /* FR_MODEL_FINDING_H */

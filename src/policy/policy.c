@@ -178,7 +178,9 @@ static void weigh_slow(struct weighing *w)
     int count = fr_witness_count(f->witnesses & ~(uint32_t)FR_WITNESS_SILENCE);
 
     if (count < 2) {
-        choose(d, FR_CHOICE_WAIT, "%d witness, slowness needs two independent ones (law 2)", count);
+        choose(d, FR_CHOICE_ADVISE,
+               "slow by the timing of its collectives alone: to act, an independent witness is"
+               " needed (law 2)");
         return;
     }
     if (f->node < 0 || (f->subject != FR_SUBJECT_NODE && f->subject != FR_SUBJECT_RANK)) {

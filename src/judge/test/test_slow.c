@@ -79,7 +79,7 @@ static void slow_case(struct fr_rng *r, bool whole_node, bool loud,
             }
             t->named++;
             t->steps_to_name[s.step - lab.slow_step < 63 ? s.step - lab.slow_step : 63]++;
-            t->one_witness += fr_witness_count(f[i].witnesses) < 2;
+            t->one_witness += __builtin_popcount(f[i].witnesses) < 2;
             t->off_onset +=
                 f[i].since_step + 3 < lab.slow_step || f[i].since_step > lab.slow_step + 3;
             done = 1;

@@ -113,7 +113,7 @@ static void a_mismatch_never_drains_a_node(void **state)
  * after the next checkpoint (step 150: 90 + 50 = 140, that is 40 steps: 55 s). */
 static void a_slow_node_is_isolated_when_staying_costs_more_than_going(void **state)
 {
-    struct scene *s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_PAST);
+    struct scene *s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_THROTTLED);
 
     (void)state;
     assert_int_equal(decide(s), FR_CHOICE_ISOLATE);
@@ -134,7 +134,7 @@ static void a_slow_node_is_isolated_when_staying_costs_more_than_going(void **st
 /* 45 steps lost: 45 + 15 = 60 s now. The next checkpoint is 5 steps away: 5 x 1 + 15 = 20 s. */
 static void a_checkpoint_that_is_near_is_waited_for(void **state)
 {
-    struct scene *s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_PAST);
+    struct scene *s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_THROTTLED);
 
     (void)state;
     s->in.last_checkpoint = 50;
@@ -153,7 +153,7 @@ static void a_checkpoint_that_is_near_is_waited_for(void **state)
 
 static void what_is_not_known_is_only_advised(void **state)
 {
-    struct scene *s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_PAST);
+    struct scene *s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_THROTTLED);
 
     (void)state;
     s->in.total_steps = 0;
@@ -170,7 +170,7 @@ static void what_is_not_known_is_only_advised(void **state)
 /* 900 steps left x 0.2 s of own excess = 180 s, against 10 lost steps x 1 s + 15 s = 25 s. */
 static void its_own_excess_counts_where_it_is_the_last_to_arrive(void **state)
 {
-    struct scene *s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_PAST | FR_WITNESS_ARRIVAL);
+    struct scene *s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_THROTTLED | FR_WITNESS_ARRIVAL);
 
     (void)state;
     s->in.step_now_s = 0.9; /* a load went away meanwhile: steps are even shorter than before */
@@ -190,10 +190,12 @@ static void slowness_needs_two_witnesses(void **state)
     struct scene *s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS);
 
     (void)state;
-    assert_int_equal(decide(s), FR_CHOICE_WAIT);
+    assert_int_equal(decide(s), FR_CHOICE_ADVISE);
     s->f.witnesses |= FR_WITNESS_SILENCE; /* is none */
-    assert_int_equal(decide(s), FR_CHOICE_WAIT);
-    s->f.witnesses |= FR_WITNESS_ARRIVAL;
+    assert_int_equal(decide(s), FR_CHOICE_ADVISE);
+    s->f.witnesses |= FR_WITNESS_ARRIVAL | FR_WITNESS_PAST; /* the same timing, looked at twice more */
+    assert_int_equal(decide(s), FR_CHOICE_ADVISE);
+    s->f.witnesses |= FR_WITNESS_THROTTLED;
     assert_int_equal(decide(s), FR_CHOICE_ISOLATE);
 }
 
@@ -241,7 +243,7 @@ static void the_breaker_stops_isolation_but_not_the_restart_of_a_dead_job(void *
     assert_int_equal(decide(s), FR_CHOICE_ISOLATE);
     s->cfg.breaker_nodes = 1;
     assert_int_equal(decide(s), FR_CHOICE_RESTART);
-    s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_PAST);
+    s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_THROTTLED);
     s->in.isolated_in_window = 4;
     assert_int_equal(decide(s), FR_CHOICE_ADVISE);
     assert_non_null(strstr(s->d.reason, "breaker"));
@@ -263,7 +265,7 @@ static void a_job_that_gets_nowhere_is_given_up(void **state)
     assert_int_equal(decide(s), FR_CHOICE_GIVE_UP);
     s->in.max_attempts = 8; /* the job's own limit wins */
     assert_int_equal(decide(s), FR_CHOICE_ISOLATE);
-    s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_PAST);
+    s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_THROTTLED);
     s->in.attempts = s->in.max_attempts = 7; /* slow, but alive: never ended for want of attempts */
     assert_int_equal(decide(s), FR_CHOICE_ADVISE);
 }
