@@ -203,9 +203,9 @@ static const struct fr_column DECISIONS[] = {
     {"reason", "WHY", "reason", FR_SHOW_TEXT, 110}, {0},
 };
 
-static void put_list(const struct fr_column *cols, const struct fr_json *items, bool color, struct fr_buf *out)
+static void put_list(const struct fr_column *cols, const struct fr_json *items, bool newest_first, bool color, struct fr_buf *out)
 {
-    struct fr_table_style st = {.color = color, .cut = true};
+    struct fr_table_style st = {.color = color, .cut = true, .reverse = newest_first};
 
     if (fr_json_len(items) == 0)
         return;
@@ -241,9 +241,9 @@ void fr_report_text(const struct fr_report *r, bool color, struct fr_buf *out)
     put_head(r, out);
     if (r->nfaults)
         put_faults(r, color, out);
-    put_list(ATTEMPTS, fr_json_get(r->job, "attempts"), color, out);
-    put_list(INCIDENTS, fr_json_get(r->incidents, "items"), color, out);
-    put_list(DECISIONS, fr_json_get(r->decisions, "items"), color, out);
+    put_list(ATTEMPTS, fr_json_get(r->job, "attempts"), false, color, out);
+    put_list(INCIDENTS, fr_json_get(r->incidents, "items"), true, color, out);
+    put_list(DECISIONS, fr_json_get(r->decisions, "items"), true, color, out);
     put_goodput(r, out);
     if (r->loss_bit_exact >= 0)
         fr_buf_printf(out, "\nloss of every step equals the undisturbed twin's, bit for bit: %s\n", r->loss_bit_exact ? "yes" : "NO");

@@ -310,7 +310,7 @@ static void print_table(const struct fr_column *const *cols, size_t ncols, const
         for (size_t r = 0; r < rows; r++) {
             size_t w;
 
-            cell[r * ncols + c] = fr_xstrdup(fr_table_text(fr_table_value(fr_json_at(items, r), cols[c]->path), cols[c]->show, &b));
+            cell[r * ncols + c] = fr_xstrdup(fr_table_text(fr_table_value(fr_json_at(items, st->reverse ? rows - 1 - r : r), cols[c]->path), cols[c]->show, &b));
             w = width_of(cell[r * ncols + c]);
             if (max && w > max)
                 w = max;

@@ -596,6 +596,7 @@ static uint32_t slow_node(struct fr_judge *j, uint32_t node, uint64_t now_ns, st
         fr_judge_say(f, "%.2f x its own clean past in this attempt",
                      (double)worst->half2_s / past_median(j, worst));
     excess_s = (double)worst->half2_s * (1 - 1 / (double)worst->ratio2);
+    f->excess_s = excess_s;
     if (is_latest(j, node, excess_s, &late_s)) {
         bits |= FR_WITNESS_ARRIVAL;
         fr_judge_say(

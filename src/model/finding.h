@@ -80,6 +80,7 @@ struct fr_finding {
     uint64_t quiet_ns; /* hang, stall: how long nothing has moved for */
     double ratio;      /* slow: self time over peers'; 0 otherwise */
     double cost_ratio; /* slow: step time now over step time before */
+    double excess_s;   /* slow: what its self time exceeds its peers' by, a step; 0 otherwise */
     uint32_t victims;  /* ranks that wait for it */
     uint32_t nlines;
     char line[FR_FINDING_LINES][FR_FINDING_LINE_BYTES]; /* evidence, one sentence each */

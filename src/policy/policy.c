@@ -156,6 +156,17 @@ static uint64_t next_checkpoint(const struct fr_policy_input *in)
     return next > in->step ? next : 0; /* wrapped around */
 }
 
+/* What a step loses to the slow rank: its own excess where it is the last to arrive (the others
+ * wait for just that), or what steps have grown by, whichever is more: each misses what the other sees
+ * (stops inside of calls; a job that was slow from the start, or a load that went away meanwhile). */
+static double excess_of(const struct fr_policy_input *in)
+{
+    double grown_s = in->step_now_s - in->step_baseline_s;
+    double own_s = in->finding->witnesses & FR_WITNESS_ARRIVAL ? in->finding->excess_s : 0;
+
+    return fmax(grown_s, isfinite(own_s) ? own_s : 0);
+}
+
 static void weigh_slow(struct weighing *w)
 {
     const struct fr_policy_input *in = w->in;
@@ -191,7 +202,7 @@ static void weigh_slow(struct weighing *w)
     }
 
     restart_s = is_positive(in->restart_cost_s) ? in->restart_cost_s : w->cfg->restart_cost_s;
-    excess_s = in->step_now_s - in->step_baseline_s;
+    excess_s = excess_of(in);
     stay_s = excess_s > 0 ? (double)left * excess_s : 0;
     go_s = (double)lost * in->step_baseline_s + restart_s;
     d->cost_stay_s = stay_s;

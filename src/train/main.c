@@ -29,7 +29,7 @@
 #define FR_VERSION "0"
 #endif
 
-#define PEAK_SECONDS 0.1
+#define PEAK_SLICES 8
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
@@ -80,13 +80,13 @@ static void stand_still(const struct job *j, enum fr_pause_kind kind, int64_t st
 
 /* ---- start ---- */
 
-/* What each rank gets when all of them run GEMMs at once: on a machine with
- * more ranks than cores that is a share of a core, and that is the truth. The
- * time is from barrier to barrier, because crowded ranks do not start together;
- * the longest is that of the rank that was let off first. */
+/* A rank can have a core, or its share of one where a machine holds more ranks than
+ * cores: cores x what a core does / ranks of this machine. The mean over all ranks is the job's. */
 static void find_peak(struct job *j)
 {
-    double flops, start, elapsed_s;
+    MPI_Comm machine;
+    double flops;
+    int ranks;
 
     if (j->o->peak_flops > 0) {
         j->peak_flops = j->o->peak_flops;
@@ -95,15 +95,14 @@ static void find_peak(struct job *j)
         j->peak_flops = (double)j->checkpoint.stamp.peak_flops;
         j->peak_from = "as measured before the checkpoint";
     } else {
-        fr_flops_burn(0); /* the first call of cblas pays for page faults */
-        MPI_Barrier(j->grid.world.comm);
-        start = fr_now_s();
-        flops = fr_flops_burn(PEAK_SECONDS);
+        MPI_Comm_split_type(j->grid.world.comm, MPI_COMM_TYPE_SHARED, j->grid.world.index,
+                            MPI_INFO_NULL, &machine);
+        MPI_Comm_size(machine, &ranks);
+        MPI_Comm_free(&machine);
+        flops = fr_flops_core(PEAK_SLICES) * fmin(1.0, (double)fr_cores() / ranks);
         fr_sum_f64(&j->grid.world, &flops, 1);
-        elapsed_s = fr_now_s() - start;
-        MPI_Allreduce(MPI_IN_PLACE, &elapsed_s, 1, MPI_DOUBLE, MPI_MAX, j->grid.world.comm);
-        j->peak_flops = floor(flops / elapsed_s / j->grid.world.size);
-        j->peak_from = "float32 GEMM 256^3, all ranks at once";
+        j->peak_flops = floor(flops / j->grid.world.size);
+        j->peak_from = "float32 GEMM 256^3 in CPU time, cores shared by the ranks of a machine";
     }
     j->checkpoint.stamp.peak_flops = (uint64_t)j->peak_flops;
 }

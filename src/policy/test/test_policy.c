@@ -167,6 +167,24 @@ static void what_is_not_known_is_only_advised(void **state)
     assert_true(isnan(s->d.cost_stay_s));
 }
 
+/* 900 steps left x 0.2 s of own excess = 180 s, against 10 lost steps x 1 s + 15 s = 25 s. */
+static void its_own_excess_counts_where_it_is_the_last_to_arrive(void **state)
+{
+    struct scene *s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_PAST | FR_WITNESS_ARRIVAL);
+
+    (void)state;
+    s->in.step_now_s = 0.9; /* a load went away meanwhile: steps are even shorter than before */
+    s->f.excess_s = 0.2;
+    s->in.checkpoint_every = 100; /* the next one is 90 steps away: 18 s + 15 s */
+    assert_int_equal(decide(s), FR_CHOICE_ISOLATE);
+    assert_true(fabs(s->d.cost_stay_s - 180) < 1e-9 && fabs(s->d.cost_restart_s - 25) < 1e-9);
+    s->f.witnesses &= ~(uint32_t)FR_WITNESS_ARRIVAL; /* slow where nobody waits for it */
+    assert_int_equal(decide(s), FR_CHOICE_WAIT);
+    s->f.witnesses |= FR_WITNESS_ARRIVAL;
+    s->f.excess_s = NAN;
+    assert_int_equal(decide(s), FR_CHOICE_WAIT);
+}
+
 static void slowness_needs_two_witnesses(void **state)
 {
     struct scene *s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS);
@@ -345,6 +363,7 @@ int main(void)
         cmocka_unit_test(a_slow_node_is_isolated_when_staying_costs_more_than_going),
         cmocka_unit_test(a_checkpoint_that_is_near_is_waited_for),
         cmocka_unit_test(what_is_not_known_is_only_advised),
+        cmocka_unit_test(its_own_excess_counts_where_it_is_the_last_to_arrive),
         cmocka_unit_test(slowness_needs_two_witnesses),
         cmocka_unit_test(what_is_nobodys_fault_is_never_acted_on),
         cmocka_unit_test(observe_and_advise_only_say_what_would_be_done),
