@@ -82,9 +82,8 @@ static void answer(struct receiver *r, int fd, const uint8_t *body, size_t n)
     Fullrank__Report *report = fullrank__report__unpack(NULL, n, body);
     Fullrank__Reply tail = FULLRANK__REPLY__INIT;
     uint8_t packed[64];
-    char head[200];
-    size_t k;
-    int h;
+    size_t k, h, n_all;
+    char *all;
 
     need(report != NULL, "a report that is no valid message");
     pthread_mutex_lock(&r->lock);
@@ -93,11 +92,15 @@ static void answer(struct receiver *r, int fd, const uint8_t *body, size_t n)
     tail.controller_instance = r->instance;
     tail.acked_seq = report->seq;
     k = fullrank__reply__pack(&tail, packed);
-    h = snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: %zu\r\n\r\n",
-                 r->reply_bytes + k);
-    if (send(fd, head, (size_t)h, MSG_NOSIGNAL) < 0 || send(fd, r->reply, r->reply_bytes, MSG_NOSIGNAL) < 0 ||
-        send(fd, packed, k, MSG_NOSIGNAL) < 0)
+    n_all = 200 + r->reply_bytes + k;
+    all = malloc(n_all);
+    h = (size_t)snprintf(all, 200, "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: %zu\r\n\r\n",
+                         r->reply_bytes + k);
+    memcpy(all + h, r->reply, r->reply_bytes);
+    memcpy(all + h + r->reply_bytes, packed, k);
+    if (send(fd, all, h + r->reply_bytes + k, MSG_NOSIGNAL) < 0) /* in one: Nagle would hold back the rest */
         perror("send");
+    free(all);
     pthread_mutex_unlock(&r->lock);
 }
 
