@@ -43,7 +43,7 @@ static void write_record(struct fr_lane *l, uint64_t i)
 int main(void)
 {
     double clock_ns[REPEATS], tick_ns[REPEATS], write_ns[REPEATS], callback_ns[REPEATS];
-    double drain_ns[REPEATS], idle_ns[REPEATS];
+    double drain_ns[REPEATS], idle_ns[REPEATS], ready_ns[REPEATS];
     char dir[] = "/dev/shm/fr-bench-XXXXXX", path[64];
     struct fr_err err = FR_ERR_INIT;
     struct fr_segment *s = NULL;
@@ -97,6 +97,10 @@ int main(void)
         t1 = bench_now_ns();
         drain_ns[r] = given > 0 ? (t1 - t0) / (double)given : 0;
         t0 = bench_now_ns();
+        for (int i = 0; i < 1000; i++)
+            fr_lane_read_ready(l, fr_ticks(), 0);
+        ready_ns[r] = (bench_now_ns() - t0) / 1000;
+        t0 = bench_now_ns();
         for (int i = 0; i < 1000; i++) {
             fr_segment_refresh(s, &err);
             fr_segment_drain(s, count, NULL, NULL, &err);
@@ -109,6 +113,7 @@ int main(void)
     bench_print("ring_write", write_ns, REPEATS, "ns/record");
     bench_print("probe_callback_without_clock", callback_ns, REPEATS, "ns/call");
     bench_print("ring_drain", drain_ns, REPEATS, "ns/record");
+    bench_print("probe_run_queue_read_at_most_1_per_ms", ready_ns, REPEATS, "ns/read");
     bench_print("segment_look_at_idle_rank", idle_ns, REPEATS, "ns/look");
     fr_segment_free(s);
     unlink(path);

@@ -22,8 +22,8 @@ struct origin {
     struct origin *next;
     const void *cfg;
     const struct fr_config_row *row;
-    char *from; /* "default", "file:line" or the variable's name */
-    char *value;
+    char *from;  /* "default", "file:line" or the variable's name */
+    char *value; /* NULL: the row has no default and nothing was said */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -43,10 +43,21 @@ static struct origin *find_origin(const struct fr_config_row *row, const void *c
     return o;
 }
 
+static void remember(const struct fr_config_row *row, const void *cfg, char *from, char *value)
+{
+    struct origin *o = fr_xalloc(sizeof *o);
+
+    *o = (struct origin){.cfg = cfg, .row = row, .from = from, .value = value};
+    pthread_mutex_lock(&lock);
+    o->next = origins; /* the newest is found first; older ones stay, a copy of *cfg may use their
+                          strings */
+    origins = o;
+    pthread_mutex_unlock(&lock);
+}
+
 static int set_value(const struct fr_config_row *row, void *cfg, const char *text, const char *from,
                      struct fr_err *err)
 {
-    struct origin *o;
     const char *expected;
     char *value = fr_xstrdup(text);
 
@@ -55,13 +66,7 @@ static int set_value(const struct fr_config_row *row, void *cfg, const char *tex
         return fr_fail(err, -EINVAL, "%s: %s.%s: '%.100s' is not %s", from, row->section, row->key,
                        text, expected);
     }
-    o = fr_xalloc(sizeof *o);
-    *o = (struct origin){.cfg = cfg, .row = row, .from = fr_xstrdup(from), .value = value};
-    pthread_mutex_lock(&lock);
-    o->next = origins; /* the newest is found first; older ones stay, a copy of *cfg may use their
-                          strings */
-    origins = o;
-    pthread_mutex_unlock(&lock);
+    remember(row, cfg, fr_xstrdup(from), value);
     return 0;
 }
 
@@ -201,8 +206,10 @@ int fr_config_load(const struct fr_config_row *rows, void *cfg, const char *cons
     int rc;
 
     for (const struct fr_config_row *row = rows; row->key; row++) {
-        if (!row->def)
-            continue; /* the caller's zero stands: NULL for a string */
+        if (!row->def) { /* the caller's zero stands: NULL for a string */
+            remember(row, cfg, fr_xstrdup("default"), NULL);
+            continue;
+        }
         rc = set_value(row, cfg, row->def, "default", err);
         if (rc < 0)
             return rc;
@@ -229,7 +236,7 @@ static const char *origin_text(const struct fr_config_row *row, const void *cfg,
         int count;
     } again = {.bytes = 0};
 
-    if (o && fr_opt_assign(row->kind, &again, o->value, NULL) < 0)
+    if (o && o->value && fr_opt_assign(row->kind, &again, o->value, NULL) < 0)
         return o->from;
     fr_opt_text(row->kind, &again, &loaded);
     if (strcmp(fr_buf_str(&loaded), value) != 0)

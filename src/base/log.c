@@ -218,11 +218,16 @@ static void build_line(struct fr_buf *line, enum fr_log_level level, const char 
     }
     for (int i = 0; rest && *rest; i++) {
         char *field = rest, *end = strchr(rest, SEPARATOR);
-        size_t key_n = key_length(field);
+        size_t key_n = key_length(field), n;
 
         rest = end ? end + 1 : NULL;
         if (end)
             *end = '\0';
+        n = strlen(field);
+        if (key_n && n >= key_n + 2 && field[key_n] == '"' && field[n - 1] == '"') {
+            field[n - 1] = '\0'; /* why=\"%s\": quotes are put where they are needed, once */
+            memmove(field + key_n, field + key_n + 1, n - key_n - 1);
+        }
         if (setup.json)
             json_field(&w, field, key_n ? key_n - 1 : 0, field + key_n,
                        i < 64 && (numbers >> i & 1));

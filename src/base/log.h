@@ -8,6 +8,8 @@
  * in a file: "2026-03-01T12:00:00.123Z warning agent.lost node=n3 age_s=2.0". With
  * FULLRANK_LOG=json one JSON object a line. FULLRANK_LOG may also hold a level
  * (error, warning, notice, info, debug), comma-separated: "json,debug".
+ * Each " key=" of the format starts a field; a value that holds blanks, quotes or control characters is quoted here,
+ * so that the format needs no quotes. In JSON a field that is one %d, %u, %f, ... is a number, everything else a string.
  * An event that repeats more than 10 times within 10 s is held back; the next one
  * let through says how many were (held=N).
  *

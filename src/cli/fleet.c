@@ -44,6 +44,7 @@ struct fr_fleet {
     struct daemon *daemons; /* [0]: the controller */
     size_t n;
     bool verbose;
+    const char *const *env;
 };
 
 __attribute__((format(printf, 3, 4))) static void add(struct daemon *d, const char *word, const char *fmt, ...)
@@ -83,6 +84,8 @@ static void become(const struct fr_fleet *f, const struct daemon *d, pid_t paren
     dup2(fd, 1);
     dup2(fd, 2);
     closefrom(3);
+    for (const char *const *e = f->env; e && *e; e++)
+        putenv((char *)*e);
     setenv("FULLRANK_LOG", f->verbose ? "info" : "notice", 0);
     execv(d->argv[0], d->argv);
     dprintf(2, "cannot start %s: %s\n", d->argv[0], strerror(errno));
@@ -314,6 +317,7 @@ int fr_fleet_start(const struct fr_fleet_options *opt, struct fr_fleet **ret, st
     snprintf(f->token_file, sizeof f->token_file, "%s/token", f->dir);
     snprintf(log, sizeof log, "%s/log", f->dir);
     f->verbose = opt->verbose;
+    f->env = opt->env;
     f->n = 1; /* the controller alone, so far */
     f->daemons = fr_xcalloc((size_t)opt->nodes + 1, sizeof *f->daemons);
     fr_fs_read("/proc/sys/kernel/random/boot_id", 64, &machine, NULL);

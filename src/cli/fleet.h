@@ -24,6 +24,7 @@ struct fr_fleet_options {
     uint32_t nodes;    /* n0 .. */
     const char *mode;  /* "act", ... */
     bool verbose;      /* daemons log at level info */
+    const char *const *env; /* NAME=VALUE for the daemons, NULL-terminated, must live as long as the fleet; may be NULL */
 };
 
 /* Start all and wait until every node is known, at most 15 s. On failure nothing is left running. */

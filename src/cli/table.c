@@ -195,11 +195,9 @@ static size_t bytes_of(const char *s, size_t n)
 
 static int choose(const struct fr_column *cols, const char *fields, const struct fr_column **ret, size_t *ret_n, struct fr_err *err)
 {
-    const char *names[COLUMNS_MAX + 1] = {NULL};
     size_t n = 0, all = 0;
 
     while (cols[all].name && all < COLUMNS_MAX) {
-        names[all] = cols[all].name;
         if (!fields)
             ret[n++] = &cols[all];
         all++;
@@ -312,7 +310,7 @@ static void print_table(const struct fr_column *const *cols, size_t ncols, const
         for (size_t r = 0; r < rows; r++) {
             size_t w;
 
-            cell[r * ncols + c] = fr_xstrdup(fr_table_text(fr_table_value(fr_json_at(items, r), cols[c]->path), cols[c]->show, &b));
+            cell[r * ncols + c] = fr_xstrdup(fr_table_text(fr_table_value(fr_json_at(items, st->reverse ? rows - 1 - r : r), cols[c]->path), cols[c]->show, &b));
             w = width_of(cell[r * ncols + c]);
             if (max && w > max)
                 w = max;

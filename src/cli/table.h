@@ -45,6 +45,7 @@ struct fr_table_style {
     enum fr_format format; /* not JSON */
     const char *fields;    /* comma-separated names, NULL: all */
     bool no_header, color, cut;
+    bool reverse; /* the last item first (table only) */
 };
 
 /* The value at a path of an object, NULL when absent. */

@@ -122,17 +122,17 @@ static void write_own_evidence(struct fr_ctl *c, struct fr_cjob *j, struct fr_ci
 
     bundle_dir(c, i->id, dir, sizeof dir);
     if (fr_fs_mkdirs(dir, 0700, &err)) {
-        fr_log(FR_LOG_WARNING, "bundle", "error=\"%s\"", err.text);
+        fr_log(FR_LOG_WARNING, "bundle", "error=%s", err.text);
         return;
     }
     i->has_bundle = i->dirty = true;
     fr_json_incident_doc(c, i, &b);
     if (write_file(dir, "incident.json", b.p, b.len, &err))
-        fr_log(FR_LOG_WARNING, "bundle", "error=\"%s\"", err.text);
+        fr_log(FR_LOG_WARNING, "bundle", "error=%s", err.text);
     fr_buf_reset(&b);
     fr_json_ranks_doc(c, j, &b);
     if (write_file(dir, "ranks.json", b.p, b.len, &err))
-        fr_log(FR_LOG_WARNING, "bundle", "error=\"%s\"", err.text);
+        fr_log(FR_LOG_WARNING, "bundle", "error=%s", err.text);
 }
 
 struct fr_cincident *fr_act_collects(const struct fr_cnode *n)
@@ -163,7 +163,7 @@ void fr_act_evidence(struct fr_ctl *c, struct fr_cnode *n, uint64_t incident, co
         snprintf(file, sizeof file, "%s.%s", n->name, name);
         i->nfiles++;
         if (write_file(dir, file, data, bytes, &err))
-            fr_log(FR_LOG_WARNING, "bundle", "error=\"%s\"", err.text);
+            fr_log(FR_LOG_WARNING, "bundle", "error=%s", err.text);
     }
     if (last && n->job->act.stage == FR_ACT_COLLECT && n->job->act.incident == i &&
         !n->evidence_done) {

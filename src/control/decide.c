@@ -14,6 +14,7 @@
 #include "control/publish.h"
 
 #define DEAD_GRACE_NS  700000000ull   /* for the launcher to say how a process ended */
+#define SAY_AGAIN_NS   30000000000ll  /* the same choice with other costs is told at most so often */
 #define WAIT_MOST_NS   60000000000ull /* an ended attempt waits for a better decision at most so long */
 
 static uint32_t without_step(const struct fr_cjob *j)
@@ -68,6 +69,17 @@ static int is_application(const struct fr_ctl *c, const struct fr_cjob *j, const
     return a->end_unix_ns && a->exit_signal <= 0 && a->exit_code > 0 && a->exit_code < 128;
 }
 
+/* What a restart costs this job: as its last one did; before the first one, half as much again as its
+ * launch took until the first step ended, which a restart has to repeat. NaN: not known. */
+static double restart_cost_s(const struct fr_cjob *j)
+{
+    const struct fr_cattempt *a = &j->attempts[j->nattempts - 1];
+
+    if (!isnan(j->restart_cost_s) || !a->first_step_unix_ns || a->first_step_unix_ns <= a->start_unix_ns)
+        return j->restart_cost_s;
+    return 1.5e-9 * (double)(a->first_step_unix_ns - a->start_unix_ns);
+}
+
 static void fill_input(struct fr_ctl *c, struct fr_cjob *j, const struct fr_cincident *i,
                        const struct fr_finding *f, struct fr_policy_input *in)
 {
@@ -88,7 +100,7 @@ static void fill_input(struct fr_ctl *c, struct fr_cjob *j, const struct fr_cinc
         .checkpoint_every = j->checkpoint_every,
         .step_now_s = sum.step_s,
         .step_baseline_s = sum.baseline_step_s,
-        .restart_cost_s = j->restart_cost_s,
+        .restart_cost_s = restart_cost_s(j),
         .act_on_silence_after_s = sum.act_on_silence_after_s,
         .attempt_ended = a->end_unix_ns != 0,
         .application_failure = is_application(c, j, i) != 0,
@@ -112,8 +124,10 @@ static struct fr_cdecision *record(struct fr_ctl *c, struct fr_cjob *j, struct f
     struct fr_cdecision *old = i && i->decision ? fr_ctl_decision(c, i->decision) : NULL, *now;
 
     if (old && old->nactions == 0 && old->choice == d->choice && strcmp(old->node, node) == 0 &&
-        old->wait_until_step == d->wait_until_step && !differs(old->cost_stay_s, d->cost_stay_s) &&
-        !differs(old->cost_restart_s, d->cost_restart_s))
+        old->wait_until_step == d->wait_until_step &&
+        (fr_ctl_now_unix(c) - old->decided_unix_ns < SAY_AGAIN_NS ||
+         (!differs(old->cost_stay_s, d->cost_stay_s) &&
+          !differs(old->cost_restart_s, d->cost_restart_s))))
         return old;
     now = fr_decision_add(c, c->decision_id + 1);
     if (!now)
@@ -134,7 +148,7 @@ static struct fr_cdecision *record(struct fr_ctl *c, struct fr_cjob *j, struct f
     c->choices[d->choice]++;
     if (i)
         i->decision = now->id;
-    fr_log(FR_LOG_NOTICE, "decision", "decision=%llu incident=%llu job=%s choice=%s node=%s reason=\"%s\"",
+    fr_log(FR_LOG_NOTICE, "decision", "decision=%llu incident=%llu job=%s choice=%s node=%s reason=%s",
            (unsigned long long)now->id, (unsigned long long)now->incident, j->job,
            fr_choice_name(now->choice), now->node, now->reason);
     fr_publish_decision(c, now);

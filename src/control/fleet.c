@@ -49,7 +49,7 @@ int fr_node_move(struct fr_ctl *c, struct fr_cnode *n, enum fr_node_state to, co
     if (n->state == to)
         return 0;
     if (!fr_node_may_move(n->state, to)) {
-        fr_log(FR_LOG_WARNING, "node.refused", "node=%s from=%s to=%s reason=\"%s\"", n->name,
+        fr_log(FR_LOG_WARNING, "node.refused", "node=%s from=%s to=%s reason=%s", n->name,
                fr_node_state_name(n->state), fr_node_state_name(to), reason);
         return -EPERM;
     }
@@ -68,7 +68,7 @@ int fr_node_move(struct fr_ctl *c, struct fr_cnode *n, enum fr_node_state to, co
     if (to == FR_NODE_PROBATION)
         n->probation_until_unix_ns =
             now + (int64_t)(c->cfg.controller_probation_s * 1e9);
-    fr_log(FR_LOG_NOTICE, "node.state", "node=%s state=%s actor=%s reason=\"%s\"", n->name,
+    fr_log(FR_LOG_NOTICE, "node.state", "node=%s state=%s actor=%s reason=%s", n->name,
            fr_node_state_name(to), actor, reason);
     fr_publish_node(c, n);
     return 0;
@@ -90,10 +90,17 @@ int fr_node_drain(struct fr_ctl *c, struct fr_cnode *n, const char *actor, bool 
     return 0;
 }
 
+void fr_node_expect_test(struct fr_cnode *n)
+{
+    n->test_id = (uint64_t)n->since_unix_ns; /* the same after a restart: it is in the row */
+    n->test_passed = true;
+    n->test_detail[0] = '\0';
+}
+
 static void begin_verify(struct fr_ctl *c, struct fr_cnode *n, const char *actor, const char *why)
 {
     if (fr_node_move(c, n, FR_NODE_VERIFYING, actor, n->incident, why) == 0)
-        n->test_id = (uint64_t)n->since_unix_ns; /* survives a restart with the row */
+        fr_node_expect_test(n);
 }
 
 int fr_node_resume(struct fr_ctl *c, struct fr_cnode *n, const char *actor, const char *reason,

@@ -27,6 +27,8 @@ int fr_node_drain(struct fr_ctl *c, struct fr_cnode *n, const char *actor, bool 
 /* Take a drain back: DRAINING to HEALTHY, DRAINED to its verification. -EPERM with a sentence otherwise. */
 int fr_node_resume(struct fr_ctl *c, struct fr_cnode *n, const char *actor, const char *reason, struct fr_err *err);
 
+/* It is being verified: ask its agent for the test. */
+void fr_node_expect_test(struct fr_cnode *n);
 /* The verification's verdict. */
 void fr_node_tested(struct fr_ctl *c, struct fr_cnode *n, bool passed, const char *detail);
 

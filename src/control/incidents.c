@@ -199,7 +199,7 @@ static void open_incident(struct fr_ctl *c, struct fr_cjob *j, const struct fr_f
     i->epoch = a->epoch;
     take_finding(c, j, i, f);
     fr_log(FR_LOG_NOTICE, "incident.open",
-           "incident=%llu job=%s kind=%s subject=%s rank=%d node=%s cause=%s evidence=\"%s\"",
+           "incident=%llu job=%s kind=%s subject=%s rank=%d node=%s cause=%s evidence=%s",
            (unsigned long long)i->id, j->job, i->kind, i->subject, i->f.rank, i->node, i->cause,
            f->nlines ? f->line[0] : "");
     fr_publish_incident(c, i);
@@ -214,7 +214,7 @@ static void close_incident(struct fr_ctl *c, struct fr_cincident *i, const char 
         if (i->job->act.incident == i && i->job->act.stage > FR_ACT_RECORD)
             i->job->act.incident = NULL;
     }
-    fr_log(FR_LOG_NOTICE, "incident.closed", "incident=%llu why=\"%s\"", (unsigned long long)i->id, why);
+    fr_log(FR_LOG_NOTICE, "incident.closed", "incident=%llu why=%s", (unsigned long long)i->id, why);
     fr_publish_incident(c, i);
 }
 

@@ -16,6 +16,7 @@
 #include "control/incidents.h"
 #include "control/publish.h"
 
+#define SETTLE_AFTER_NS   450000000ll /* a report that was made after the end has come by then */
 #define ENDED_WITH_DETAIL 16 /* ended jobs that keep judge and ranks in memory */
 
 void fr_job_move(struct fr_ctl *c, struct fr_cjob *j, enum fr_job_state to)
@@ -55,6 +56,9 @@ static void free_detail(struct fr_cjob *j)
     j->open_steps = NULL;
     free(j->open_self);
     j->open_self = NULL;
+    free(j->comms);
+    j->comms = NULL;
+    j->ncomms = j->comms_cap = 0;
     j->judging = false;
 }
 
@@ -179,7 +183,12 @@ void fr_job_begin_judging(struct fr_ctl *c, struct fr_cjob *j)
     }
     for (uint32_t i = 0; i < FR_STEPS_OPEN; i++)
         j->open_steps[i].step = 0;
-    j->step_done = 0;
+    j->step_done = j->step_durable = j->pending_row = 0;
+    j->attempt_checkpoint = 0;
+    j->begin_ns = c->now_ns;
+    if (j->ncomms)
+        memset(j->comms, 0, j->comms_cap * sizeof *j->comms);
+    j->ncomms = 0;
     if (!j->judge)
         j->judge = fr_judge_new(&c->judge_cfg);
     fr_judge_begin(j->judge, j->nranks, node_of, j->nodes, c->now_ns);
@@ -204,6 +213,7 @@ struct fr_cattempt *fr_job_add_attempt(struct fr_ctl *c, struct fr_cjob *j, uint
     j->epoch = epoch;
     j->dirty = j->changed = true;
     j->verdict_ns = 0;
+    j->launcher_told = false;
     release_nodes(c, j);
     for (uint32_t i = 0; i < a->nnodes; i++) {
         a->nodes[i]->job = j;
@@ -290,7 +300,9 @@ void fr_job_end(struct fr_ctl *c, struct fr_cjob *j, enum fr_job_state how, int3
             a->stop_unix_ns = a->end_unix_ns;
         a->dirty = true;
     }
-    j->ended_unix_ns = fr_ctl_now_unix(c);
+    /* What came after the end of a good attempt was only the wait for its last reports. */
+    j->ended_unix_ns = how == FR_JOB_DONE && a && a->end_unix_ns ? a->end_unix_ns : fr_ctl_now_unix(c);
+    j->settle_ns = 0;
     j->exit_code = exit_code;
     j->verdict_ns = 0;
     snprintf(j->note, sizeof j->note, "%s", reason);
@@ -318,6 +330,19 @@ static void trim_ended(struct fr_ctl *c)
     }
 }
 
+/* Everything that its agents had to tell is here. */
+static bool has_settled(const struct fr_ctl *c, const struct fr_cjob *j)
+{
+    const struct fr_cattempt *a = &j->attempts[j->nattempts - 1];
+
+    if (c->now_ns >= j->settle_ns || (j->total_steps && j->step_done >= j->total_steps))
+        return true;
+    for (uint32_t i = 0; i < a->nnodes; i++)
+        if (!a->nodes[i]->silent && fr_ctl_unix(c, a->nodes[i]->heard_ns) < a->end_unix_ns + SETTLE_AFTER_NS)
+            return false;
+    return true;
+}
+
 static void tick_job(struct fr_ctl *c, struct fr_cjob *j)
 {
     uint64_t lost_ns = (uint64_t)(c->cfg.controller_supervisor_lost_s * 1e9);
@@ -333,6 +358,11 @@ static void tick_job(struct fr_ctl *c, struct fr_cjob *j)
     }
     if (!c->ledger_ok)
         return;
+    if (j->settle_ns) {
+        if (has_settled(c, j))
+            fr_job_end(c, j, FR_JOB_DONE, 0, "");
+        return;
+    }
     if (j->act.stage != FR_ACT_NONE)
         fr_act_tick(c, j);
     else if (j->nattempts == 0)

@@ -30,7 +30,16 @@ int64_t fr_ctl_now_unix(const struct fr_ctl *c)
 
 bool fr_ctl_durable(const struct fr_ctl *c, uint64_t row)
 {
-    return row != 0 && fr_ledger_durable(c->ledger) >= row;
+    return row == FR_ROW_RESTORED || (row != 0 && fr_ledger_durable(c->ledger) >= row);
+}
+
+bool fr_ctl_save_durable(const struct fr_ctl *c, uint64_t save)
+{
+    if (save == 0 || save > c->saves)
+        return false;
+    if (c->saves - save >= FR_SAVES)
+        save = c->saves - FR_SAVES + 1;
+    return fr_ledger_durable(c->ledger) >= c->save_rows[save % FR_SAVES];
 }
 
 int fr_ctl_name_ok(const char *name)
@@ -171,8 +180,11 @@ struct fr_cattempt *fr_job_current(struct fr_cjob *j)
 
 static uint64_t append(struct fr_ctl *c, enum fr_row_kind kind, const void *row)
 {
-    c->appended = fr_ledger_append(c->ledger, kind, row);
-    return c->appended;
+    uint64_t n = fr_ledger_append(c->ledger, kind, row);
+
+    if (n)
+        c->appended = n;
+    return n;
 }
 
 static void save_job(struct fr_ctl *c, struct fr_cjob *j)
@@ -234,6 +246,10 @@ static void save_steps(struct fr_ctl *c, struct fr_cjob *j)
 
         COPY(r.job, j->job);
         j->step_row = append(c, FR_ROW_STEP, &r);
+        if (!j->step_row) { /* the ledger has no room: tried again with the next saving */
+            j->steps_saved--;
+            return;
+        }
     }
 }
 
@@ -249,8 +265,8 @@ static void save_spans(struct fr_ctl *c, struct fr_cjob *j)
         if (!j->span_dirty[i])
             continue;
         COPY(r.job, j->job);
-        append(c, FR_ROW_SPAN, &r);
-        j->span_dirty[i] = false;
+        if (append(c, FR_ROW_SPAN, &r))
+            j->span_dirty[i] = false;
     }
     j->spans_saved = j->nspans;
 }
@@ -335,7 +351,7 @@ static void check_ledger(struct fr_ctl *c)
         if (ok)
             fr_log(FR_LOG_NOTICE, "ledger.ok", "rows are written again");
         else
-            fr_log(FR_LOG_ERROR, "ledger.trouble", "error=\"%s\"", err.text);
+            fr_log(FR_LOG_ERROR, "ledger.trouble", "error=%s", err.text);
     }
     c->ledger_ok = ok;
     snprintf(c->ledger_error, sizeof c->ledger_error, "%.255s", ok ? "" : err.text);
@@ -365,7 +381,17 @@ void fr_ctl_save(struct fr_ctl *c)
         if (j->steps_saved < j->nsteps)
             save_steps(c, j);
         save_spans(c, j);
+        if (j->pending_row && fr_ctl_durable(c, j->pending_row)) {
+            j->step_durable = j->pending_step;
+            j->pending_row = 0;
+        }
+        if (!j->pending_row && j->steps_saved == j->nsteps && j->step_done > j->step_durable) {
+            j->pending_row = j->step_row;
+            j->pending_step = j->step_done;
+        }
     }
+    c->saves++;
+    c->save_rows[c->saves % FR_SAVES] = c->appended;
 }
 
 void fr_ctl_tick(struct fr_ctl *c, uint64_t now_ns)

@@ -42,6 +42,8 @@
 #define FR_FINDINGS_MAX   64
 #define FR_NODE_HISTORY   32
 #define FR_ACKS           1024 /* reports of one agent that wait for their rows */
+#define FR_ROW_RESTORED   UINT64_MAX /* number of a row that was read from the ledger */
+#define FR_SAVES          256  /* a power of two */
 #define FR_STEPS_OPEN     64   /* steps that some ranks have ended and others not */
 
 struct fr_events;
@@ -58,7 +60,7 @@ struct fr_node_change {
 
 /* A report that was taken and may be acknowledged once what it said is durable. */
 struct fr_ack {
-    uint64_t seq, row; /* row: the newest row that existed when it was taken */
+    uint64_t seq, save; /* save: the first saving of the state that holds what it said */
     uint64_t deadline_ns; /* then it counts as said, whatever became of its open steps */
     struct fr_cjob *job;  /* whose step below must have been recorded; NULL: none */
     uint64_t epoch, step;
@@ -81,6 +83,7 @@ struct fr_cnode {
     bool ours;         /* drained by this controller on its own */
     uint64_t test_id;  /* of the verification that runs or ran, 0: none */
     bool test_passed;
+    char test_detail[128];
     bool silent;       /* not heard for longer than the limit */
     uint64_t row;      /* of its newest change */
     struct fr_node_change history[FR_NODE_HISTORY];
@@ -128,6 +131,12 @@ struct fr_cattempt {
     int32_t exit_code, exit_signal;
     char end_reason[FR_TEXT_BYTES];
     bool dirty;
+};
+
+struct fr_ccomm {
+    uint64_t hash; /* 0: free slot */
+    uint32_t instance, size;
+    char name[16];
 };
 
 struct fr_cstep { /* what is shown of a finished step beside fr_gp_step */
@@ -193,7 +202,7 @@ struct fr_cjob {
     /* its supervisor */
     uint32_t supervisor_pid, session;
     uint64_t heard_ns, last_order;
-    bool cancelled;
+    bool cancelled, launcher_told;
     struct fr_order order;
     /* attempts; the last one is the current one */
     struct fr_cattempt *attempts;
@@ -205,6 +214,13 @@ struct fr_cjob {
     float *open_self;
     uint64_t step_done;     /* newest step of this attempt that all have ended */
     uint64_t step_row;      /* its row */
+    uint64_t step_durable, pending_step, pending_row; /* up to where steps are on the disk; what is on its way there */
+    uint64_t begin_ns;      /* judging began */
+    uint64_t attempt_checkpoint; /* newest that this attempt told of */
+    struct fr_ccomm *comms; /* open addressing by key; names for what is shown, and the bound on their number */
+    uint32_t ncomms, comms_cap;
+    uint32_t keep_log2;     /* forwarded steps: n mod 2^keep_log2 == 0 */
+    uint64_t record_bytes, record_window_ns;
     uint64_t stale;         /* observations of another epoch, dropped */
     uint64_t foreign;       /* observations of ranks that the node does not hold, dropped */
     /* what has happened, for the account */
@@ -220,6 +236,7 @@ struct fr_cjob {
     bool account_final;
     /* acting */
     struct fr_act act;
+    uint64_t settle_ns;     /* the attempt ended well: the last reports are waited for until then; 0: no */
     uint64_t verdict_ns;    /* the attempt ended badly by itself: decide by then; 0: nothing to decide */
     double restart_cost_s;  /* measured, NaN: not yet */
     uint32_t nodes_missing; /* when it waits for nodes */
@@ -287,6 +304,8 @@ struct fr_ctl {
     bool ledger_ok;
     char ledger_error[FR_TEXT_BYTES];
     uint64_t appended; /* number of the newest row */
+    uint64_t saves;    /* times that the state was handed over; save_rows: the newest row then */
+    uint64_t save_rows[FR_SAVES];
     struct fr_events *events; /* NULL: nobody listens */
     struct fr_cnode **nodes;
     uint32_t nnodes;
@@ -313,6 +332,8 @@ void fr_ctl_save(struct fr_ctl *c);
 int64_t fr_ctl_unix(const struct fr_ctl *c, uint64_t mono_ns);
 int64_t fr_ctl_now_unix(const struct fr_ctl *c);
 bool fr_ctl_durable(const struct fr_ctl *c, uint64_t row);
+/* The state as of that saving (counted from 1) is on the disk. */
+bool fr_ctl_save_durable(const struct fr_ctl *c, uint64_t save);
 /* 1: 1..63 of [A-Za-z0-9._-], not beginning with a dot. */
 int fr_ctl_name_ok(const char *name);
 /* Fold a total seen at a time into a rate; scale: units of the total in a second of full use. */

@@ -18,6 +18,7 @@
 typedef Fullrank__SuperviseReport report_msg; /* the generator's own names are long */
 
 #define COMMAND_ARGS_MAX 4096
+#define SETTLE_NS        1000000000ull /* for the last steps to be told */
 #define VERDICT_NS       2000000000ull /* for the agents' word to come after the launcher's */
 
 static int64_t clamp(int64_t t, int64_t lo, int64_t hi)
@@ -147,6 +148,29 @@ static int adopt_attempt(struct fr_ctl *c, struct fr_cjob *j, const report_msg *
     return 0;
 }
 
+/* The supervisor went on alone with the number that we had given to an attempt on other nodes: its word holds. */
+static void correct_nodes(struct fr_ctl *c, struct fr_cjob *j, const report_msg *r)
+{
+    FR_CLEANUP(fr_freep) struct fr_cnode **nodes = fr_xcalloc(j->nodes, sizeof *nodes);
+    struct fr_cattempt *a = fr_job_current(j), old = *a;
+    uint32_t alike = 0;
+
+    if (a->start_unix_ns || r->n_node_list != j->nodes)
+        return;
+    for (uint32_t i = 0; i < j->nodes; i++) {
+        nodes[i] = fr_fleet_node(c, r->node_list[i], NULL);
+        if (!nodes[i])
+            return;
+        alike += nodes[i] == a->nodes[i];
+    }
+    if (alike == j->nodes)
+        return;
+    j->nattempts--;
+    fr_job_add_attempt(c, j, r->attempt, r->epoch, nodes);
+    free(old.nodes);
+    fr_log(FR_LOG_NOTICE, "attempt.adopted", "job=%s attempt=%u nodes=other", j->job, r->attempt);
+}
+
 static void attempt_started(struct fr_ctl *c, struct fr_cjob *j, const report_msg *r)
 {
     struct fr_cattempt *a = fr_job_current(j);
@@ -158,16 +182,29 @@ static void attempt_started(struct fr_ctl *c, struct fr_cjob *j, const report_ms
         after = j->attempts[j->nattempts - 2].end_unix_ns;
     a->start_unix_ns = clamp(r->started_unix_ns, after, fr_ctl_now_unix(c));
     a->dirty = j->changed = true;
+    if (j->order.what == FR_ORDER_START)
+        memset(&j->order, 0, sizeof j->order); /* done */
     fr_act_started(c, j);
+}
+
+static void tell_launcher(struct fr_ctl *c, struct fr_cjob *j, const report_msg *r)
+{
+    int32_t dead = r->first_dead_rank;
+
+    j->launcher_told = true;
+    if (dead >= 0 && (uint32_t)dead < j->nranks && j->judging)
+        fr_judge_launcher(j->judge, (uint32_t)dead, r->exit_signal, c->now_ns);
 }
 
 static void attempt_ended(struct fr_ctl *c, struct fr_cjob *j, const report_msg *r)
 {
     struct fr_cattempt *a = fr_job_current(j);
-    int32_t dead = r->first_dead_rank;
 
-    if (a->end_unix_ns)
+    if (a->end_unix_ns) {
+        if (j->verdict_ns && !j->launcher_told) /* this controller was started in between */
+            tell_launcher(c, j, r);
         return;
+    }
     attempt_started(c, j, r);
     a->end_unix_ns = clamp(r->ended_unix_ns, a->start_unix_ns, fr_ctl_now_unix(c));
     a->exit_code = r->exit_code;
@@ -181,6 +218,8 @@ static void attempt_ended(struct fr_ctl *c, struct fr_cjob *j, const report_msg 
                 a->stop_unix_ns = gone;
         }
     }
+    if (j->order.what == FR_ORDER_STOP)
+        memset(&j->order, 0, sizeof j->order);
     if (!a->end_reason[0])
         snprintf(a->end_reason, sizeof a->end_reason, "%.255s", r->exit_text);
     a->dirty = j->changed = true;
@@ -193,13 +232,12 @@ static void attempt_ended(struct fr_ctl *c, struct fr_cjob *j, const report_msg 
     if (a->exit_code == 0 && a->exit_signal <= 0 &&
         (j->act.stage == FR_ACT_NONE || (j->total_steps && j->step_done >= j->total_steps))) {
         /* Also when a stop was on its way: the program came to its end before it. */
-        fr_job_end(c, j, FR_JOB_DONE, 0, "");
+        j->settle_ns = c->now_ns + SETTLE_NS;
         return;
     }
     if (j->act.stage != FR_ACT_NONE)
         return; /* ended as ordered: fr_act_tick goes on */
-    if (dead >= 0 && (uint32_t)dead < j->nranks && j->judge)
-        fr_judge_launcher(j->judge, (uint32_t)dead, r->exit_signal, c->now_ns);
+    tell_launcher(c, j, r);
     fr_job_move(c, j, FR_JOB_STOPPING);
     j->verdict_ns = c->now_ns + VERDICT_NS;
 }
@@ -226,6 +264,8 @@ static int take(struct fr_ctl *c, struct fr_cjob *j, const report_msg *r, struct
     }
     a = fr_job_current(j);
     if (a && r->epoch == a->epoch && r->attempt == a->attempt) {
+        if (r->state != FULLRANK__ATTEMPT_STATE__ATTEMPT_NONE)
+            correct_nodes(c, j, r);
         switch (r->state) {
         case FULLRANK__ATTEMPT_STATE__ATTEMPT_STARTING:
         case FULLRANK__ATTEMPT_STATE__ATTEMPT_RUNNING:
@@ -241,6 +281,7 @@ static int take(struct fr_ctl *c, struct fr_cjob *j, const report_msg *r, struct
     } else if (r->epoch != 0 && a) {
         j->stale++;
     }
+    a = fr_job_current(j);
     if (j->state == FR_JOB_LOST) {
         j->note[0] = '\0';
         fr_job_move(c, j, fr_job_natural_state(j));
@@ -250,7 +291,7 @@ static int take(struct fr_ctl *c, struct fr_cjob *j, const report_msg *r, struct
     if (r->finished && !fr_job_state_is_end(j->state)) {
         int code = fr_job_exit_code(fr_job_current(j));
 
-        fr_job_end(c, j, r->cancelled ? FR_JOB_CANCELLED : FR_JOB_FAILED, code,
+        fr_job_end(c, j, r->cancelled ? FR_JOB_CANCELLED : j->settle_ns ? FR_JOB_DONE : FR_JOB_FAILED, code,
                    "its supervisor ended");
     }
     return 0;
@@ -346,7 +387,8 @@ int fr_jobs_supervise(struct fr_ctl *c, const void *body, size_t n, struct fr_bu
         rc = take(c, j, r, &err);
     if (rc) {
         o.error = err.text;
-        status = rc == -EIO || rc == -ENOSPC ? 503 : rc == -EPERM ? 409 : 400;
+        /* 503: try again later. Else the message itself was sound, and the refusal is its answer. */
+        status = rc == -EIO || rc == -ENOSPC ? 503 : 200;
     } else {
         fr_ctl_save(c);
         o.job = j->job;

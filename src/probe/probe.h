@@ -43,10 +43,10 @@ struct fr_probe {
     struct fr_seg_header *hdr;
     struct fr_seg_comm *comms;
     struct fr_seg_step *steps;
-    uint64_t us_mult;        /* microseconds = ticks * us_mult >> 44 */
-    uint64_t ready_every;    /* FR_READY_EVERY_NS in ticks */
-    uint64_t ready_call;     /* FR_READY_CALL_NS in ticks */
-    uint64_t tick_hz;        /* newest estimate */
+    /* Bettered once while lanes are in use: relaxed loads and stores. */
+    uint64_t us_mult;     /* microseconds = ticks * us_mult >> 44 */
+    uint64_t ready_every; /* FR_READY_EVERY_NS in ticks */
+    uint64_t ready_call;  /* FR_READY_CALL_NS in ticks */
     char path[512];
 };
 
@@ -56,15 +56,15 @@ struct fr_lane {
     struct fr_record *records;
     uint64_t head;
     uint32_t mask;
-    uint8_t inside; /* in a call: what it calls in turn is not counted again */
-    uint8_t denied; /* writes into its private lane */
-    int ready_fd;   /* /proc/self/task/<tid>/schedstat, -1: not read */
-    uint64_t t_last;       /* left the last call */
-    uint64_t gap;          /* outside calls since the last record */
-    uint64_t gap_unread;   /* outside calls since the last read of the run-queue wait */
-    uint64_t t_read;       /* of that read */
+    uint8_t inside;         /* in a call: what it calls in turn is not counted again */
+    uint8_t denied;         /* writes into its private lane */
+    int ready_fd;           /* /proc/self/task/<tid>/schedstat, -1: not read */
+    uint64_t t_last;        /* left the last call */
+    uint64_t gap;           /* outside calls since the last record */
+    uint64_t gap_unread;    /* outside calls since the last read of the run-queue wait */
+    uint64_t t_read;        /* of that read */
     uint64_t ready_seen_ns; /* what it said */
-    uint64_t ready_gap_ns; /* run-queue wait of `gap` */
+    uint64_t ready_gap_ns;  /* run-queue wait of `gap` */
     uint64_t in_calls;
     uint64_t calls;
     uint64_t ready_ns;
@@ -99,6 +99,20 @@ void fr_lane_read_ready(struct fr_lane *l, uint64_t now, int in_gap);
 /* Count an event that has neither lane nor slot. */
 void fr_probe_drop(void);
 
+/* What was stored before is seen before what is stored after. ThreadSanitizer knows no fences;
+ * the reader, another process, is not in its sight anyway. */
+static inline void fr_fence_release(void)
+{
+#if defined(__SANITIZE_THREAD__)
+    __atomic_signal_fence(__ATOMIC_RELEASE);
+#else
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+#endif
+}
+
+#define fr_load(p)     __atomic_load_n((p), __ATOMIC_RELAXED)
+#define fr_store(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
+
 static inline uint64_t fr_ticks(void)
 {
     return fr_ticks_of(fr_probe.clock);
@@ -106,17 +120,15 @@ static inline uint64_t fr_ticks(void)
 
 static inline uint32_t fr_ticks_us(uint64_t ticks)
 {
-    uint64_t us = (uint64_t)((unsigned __int128)ticks * fr_probe.us_mult >> 44);
+    uint64_t us = (uint64_t)((unsigned __int128)ticks * fr_load(&fr_probe.us_mult) >> 44);
 
     return us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
 }
 
 static inline uint64_t fr_ticks_ns(uint64_t ticks)
 {
-    return (uint64_t)((unsigned __int128)ticks * fr_probe.us_mult * 1000u >> 44);
+    return (uint64_t)((unsigned __int128)ticks * fr_load(&fr_probe.us_mult) * 1000u >> 44);
 }
-
-#define fr_store(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 
 /* Between two versions the agent's copy does not count. Pairs with the reader's two loads. */
 static inline uint64_t fr_version_open(uint64_t *version)
@@ -124,7 +136,7 @@ static inline uint64_t fr_version_open(uint64_t *version)
     uint64_t v = *version;
 
     fr_store(version, v + 1);
-    __atomic_thread_fence(__ATOMIC_RELEASE);
+    fr_fence_release();
     return v + 2;
 }
 
@@ -155,7 +167,7 @@ static inline void fr_lane_enter(struct fr_lane *l, uint64_t t0)
         gap = 0;
     l->gap += gap;
     l->gap_unread += gap;
-    if (fr_unlikely(l->gap_unread >= fr_probe.ready_every))
+    if (fr_unlikely(l->gap_unread >= fr_load(&fr_probe.ready_every)))
         fr_lane_read_ready(l, t0, 1);
 }
 
@@ -176,7 +188,8 @@ static inline void fr_lane_leave(struct fr_lane *l, uint64_t t0, uint64_t t1)
     fr_version_close(&now->version, v);
     fr_store(&l->seg->in_calls_ticks, l->in_calls);
     fr_store(&l->seg->calls, l->calls);
-    if (fr_unlikely(took >= fr_probe.ready_call) && t1 - l->t_read >= fr_probe.ready_every)
+    if (fr_unlikely(took >= fr_load(&fr_probe.ready_call)) &&
+        t1 - l->t_read >= fr_load(&fr_probe.ready_every))
         fr_lane_read_ready(l, t1, 0);
     l->inside = 0;
 }
@@ -216,7 +229,7 @@ static inline struct fr_record *fr_lane_record(struct fr_lane *l)
 
     /* The last head must be seen before this slot changes: pairs with the reader's second
      * look at head. Free on x86-64. */
-    __atomic_thread_fence(__ATOMIC_RELEASE);
+    fr_fence_release();
     r->index = (uint32_t)l->head;
     r->step = __atomic_load_n(&fr_probe.open_step, __ATOMIC_RELAXED);
     r->gap_us = fr_ticks_us(l->gap);

@@ -138,13 +138,13 @@ static void set_rate(uint64_t hz)
 {
     if (hz == 0)
         return;
-    fr_probe.tick_hz = hz;
-    fr_probe.us_mult = (uint64_t)(((unsigned __int128)1000000u << 44) / hz);
+    fr_store(&fr_probe.us_mult, (uint64_t)(((unsigned __int128)1000000u << 44) / hz));
     if (fr_probe.level > FR_PROBE_HANG) {
-        fr_probe.ready_every = (uint64_t)((unsigned __int128)FR_READY_EVERY_NS * hz / 1000000000u);
-        fr_probe.ready_call = (uint64_t)((unsigned __int128)FR_READY_CALL_NS * hz / 1000000000u);
+        fr_store(&fr_probe.ready_every, FR_READY_EVERY_NS * (hz / 1000u) / 1000000u);
+        fr_store(&fr_probe.ready_call, FR_READY_CALL_NS * (hz / 1000u) / 1000000u);
     } else {
-        fr_probe.ready_every = fr_probe.ready_call = INT64_MAX;
+        fr_store(&fr_probe.ready_every, (uint64_t)INT64_MAX);
+        fr_store(&fr_probe.ready_call, (uint64_t)INT64_MAX);
     }
 }
 
@@ -253,6 +253,26 @@ static void forget_in_child(void)
     fr_probe.path[0] = '\0';
 }
 
+/* Give the file all its blocks: without them a full disk would be a SIGBUS in the middle of the
+ * job. Some network filesystems know no fallocate and are written once instead. */
+static int allocate(int fd, uint64_t bytes)
+{
+    char zeros[4096];
+
+    if (syscall(SYS_fallocate, fd, 0, (off_t)0, (off_t)bytes) == 0)
+        return 0;
+    if (errno != EOPNOTSUPP && errno != ENOSYS)
+        return -1;
+    memset(zeros, 0, sizeof zeros);
+    for (uint64_t off = 0; off < bytes; off += sizeof zeros) {
+        size_t n = bytes - off < sizeof zeros ? (size_t)(bytes - off) : sizeof zeros;
+
+        if (pwrite(fd, zeros, n, (off_t)off) != (ssize_t)n)
+            return -1;
+    }
+    return 0;
+}
+
 static int open_segment(const char *dir)
 {
     struct fr_seg_header *h, first;
@@ -276,8 +296,7 @@ static int open_segment(const char *dir)
         tell("cannot create the segment", tmp);
         return -1;
     }
-    /* Without its blocks a full disk would be a SIGBUS in the middle of the job. */
-    if (syscall(SYS_fallocate, fd, 0, (off_t)0, (off_t)first.total_bytes) != 0)
+    if (allocate(fd, first.total_bytes) != 0)
         tell("cannot allocate the segment", tmp);
     else
         map = mmap(NULL, first.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger.c - see ledger.h: opening and closing; the rest of it is in writer.c, reader.c and query.c */
+/* ledger.c - see ledger.h: opening and closing; the rest of it is in writer.c, reader.c and query.c
+ */
 #include "store/ledger.h"
 
 #include <errno.h>
@@ -13,8 +14,9 @@
 #include "store/schema.h"
 #include "store/writer.h"
 
-/* A file up to this size is read through at the start (quick_check, some 0.2 s); a larger one would keep the
- * controller away from its jobs for too long, and tells of its damage when the damaged page is read. */
+/* A file up to this size is read through at the start (quick_check, some 0.2 s); a larger one would
+ * keep the controller away from its jobs for too long, and tells of its damage when the damaged
+ * page is read. */
 #define CHECK_BYTES (64ll << 20)
 
 static void closep(struct fr_ledger **p)
@@ -24,16 +26,17 @@ static void closep(struct fr_ledger **p)
 
 static int sqlite_open(struct fr_ledger *lg, struct fr_err *err)
 {
-    int rc = sqlite3_open_v2(lg->path, &lg->db,
-                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    int rc = sqlite3_open_v2(
+        lg->path, &lg->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
 
     if (rc != SQLITE_OK) {
         rc = fr_db_errno(lg->db, rc);
-        return fr_fail(err, rc, "%s: cannot open the ledger: %s (%s)", lg->path, sqlite3_errmsg(lg->db),
-                       strerror(-rc));
+        return fr_fail(err, rc, "%s: cannot open the ledger: %s (%s)", lg->path,
+                       sqlite3_errmsg(lg->db), strerror(-rc));
     }
     fr_db_settle(lg->db);
-    /* Until the file is known to be ours and whole, closing it must not write its WAL back into it. */
+    /* Until the file is known to be ours and whole, closing it must not write its WAL back into it.
+     */
     sqlite3_db_config(lg->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     return 0;
 }
@@ -62,8 +65,9 @@ static int refuse_damage(struct fr_ledger *lg, struct fr_err *err)
     return rc;
 }
 
-/* WAL: readers do not wait for the writer. FULL: a commit is on the disk when it returns. The WAL file stays when
- * the last connection closes, so that readers without the right to write the folder can open the ledger. */
+/* WAL: readers do not wait for the writer. FULL: a commit is on the disk when it returns. The WAL
+ * file stays when the last connection closes, so that readers without the right to write the folder
+ * can open the ledger. */
 static int settle_journal(struct fr_ledger *lg, struct fr_err *err)
 {
     int keep = 1, rc;
@@ -107,10 +111,11 @@ int fr_ledger_open(const char *path, struct fr_ledger **ret, struct fr_err *err)
     lg->lock.fd = -1;
     fr_writer_init(lg);
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return fr_fail(err, -EMEDIUMTYPE, "%s: is no file, so no ledger (give another --ledger)", path);
-    if (st.st_size == 1) /* which SQLite takes for an empty file, and would overwrite */
-        return fr_fail(err, -EMEDIUMTYPE, "%s: is no ledger, nor any SQLite database (give another --ledger)",
+        return fr_fail(err, -EMEDIUMTYPE, "%s: is no file, so no ledger (give another --ledger)",
                        path);
+    if (st.st_size == 1) /* which SQLite takes for an empty file, and would overwrite */
+        return fr_fail(err, -EMEDIUMTYPE,
+                       "%s: is no ledger, nor any SQLite database (give another --ledger)", path);
     rc = fr_lock_take(&lg->lock, path, err);
     if (rc < 0)
         return rc;
@@ -124,7 +129,8 @@ int fr_ledger_open(const char *path, struct fr_ledger **ret, struct fr_err *err)
     if (version > 0 && st.st_size <= CHECK_BYTES && (rc = refuse_damage(lg, err)) < 0)
         return rc;
 
-    if ((rc = settle_journal(lg, err)) < 0 || (rc = fr_schema_migrate(lg->db, path, version, err)) < 0 ||
+    if ((rc = settle_journal(lg, err)) < 0 ||
+        (rc = fr_schema_migrate(lg->db, path, version, err)) < 0 ||
         (rc = sync_folder(path, err)) < 0 || (rc = fr_writer_start(lg, err)) < 0)
         return rc;
 

@@ -128,7 +128,7 @@ uint64_t fr_ledger_durable(struct fr_ledger *lg);
 /* Wait until row n is durable; its group is committed at once. -ETIMEDOUT, -EIO (with the reason) when the ledger cannot
  * be written: told after the first failed try that ends while waiting; the row stays queued. -EIO for n = 0, a dropped row. */
 int fr_ledger_wait(struct fr_ledger *lg, uint64_t n, double limit_s, struct fr_err *err);
-/* Called on the writer thread after each commit (e.g. to wake a loop). Set before the first append. */
+/* Called on the writer thread after each commit (e.g. to wake a loop); it must not append. Set before the first append. */
 void fr_ledger_on_commit(struct fr_ledger *lg, void (*fn)(uint64_t durable, void *arg), void *arg);
 /* 0 while rows can be written; else the errno and the sentence ("disk full: ..."); rows stay queued and are tried again. */
 int fr_ledger_trouble(struct fr_ledger *lg, struct fr_err *err);

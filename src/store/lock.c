@@ -19,7 +19,8 @@ static void closep(int *fd)
         close(*fd);
 }
 
-/* The owner drops the lock by removing the file, so what we locked may have lost its name meanwhile. */
+/* The owner drops the lock by removing the file, so what we locked may have lost its name
+ * meanwhile. */
 static int has_still_its_name(int fd, const char *path)
 {
     struct stat ours, named;
@@ -35,10 +36,11 @@ static int refuse(int fd, const char *ledger, struct fr_err *err)
 
     pid[n > 0 ? strspn(pid, "0123456789") : 0] = '\0';
     if (!pid[0])
-        return fr_fail(err, -EBUSY, "ledger %s is in use (stop its controller, or give another --ledger)",
+        return fr_fail(err, -EBUSY,
+                       "ledger %s is in use (stop its controller, or give another --ledger)",
                        ledger);
-    return fr_fail(err, -EBUSY, "ledger %s is in use by pid %s (stop it, or give another --ledger)", ledger,
-                   pid);
+    return fr_fail(err, -EBUSY, "ledger %s is in use by pid %s (stop it, or give another --ledger)",
+                   ledger, pid);
 }
 
 int fr_lock_take(struct fr_lock *lock, const char *ledger, struct fr_err *err)
@@ -54,8 +56,8 @@ int fr_lock_take(struct fr_lock *lock, const char *ledger, struct fr_err *err)
         if (fd < 0) {
             int rc = -errno;
 
-            return fr_fail(err, rc, "ledger %s: cannot make %s: %s (give another --ledger)", ledger, path,
-                           strerror(-rc));
+            return fr_fail(err, rc, "ledger %s: cannot make %s: %s (give another --ledger)", ledger,
+                           path, strerror(-rc));
         }
         if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
             int rc = -errno;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* query.c - see ledger.h, fr_ledger_query: a person's SQL, which may read the ledger and nothing else */
+/* query.c - see ledger.h, fr_ledger_query: a person's SQL, which may read the ledger and nothing
+ * else */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -17,11 +18,13 @@ static void finalizep(sqlite3_stmt **p)
     sqlite3_finalize(*p);
 }
 
-/* The connection is read-only already; this refuses, with a sentence, what would still reach outside of the
- * ledger: ATTACH, settings, loadable code. */
-static int allow_reading(void *arg, int action, const char *a, const char *b, const char *c, const char *d)
+/* The connection is read-only already; this refuses, with a sentence, what would still reach
+ * outside of the ledger: ATTACH, settings, loadable code. */
+static int allow_reading(void *arg, int action, const char *a, const char *b, const char *c,
+                         const char *d)
 {
-    (void)arg;
+    struct fr_ledger_reader *rd = arg;
+
     (void)a;
     (void)c;
     (void)d;
@@ -31,10 +34,12 @@ static int allow_reading(void *arg, int action, const char *a, const char *b, co
     case SQLITE_RECURSIVE:
         return SQLITE_OK;
     case SQLITE_FUNCTION:
-        return b && sqlite3_stricmp(b, "load_extension") == 0 ? SQLITE_DENY : SQLITE_OK;
-    default:
-        return SQLITE_DENY;
+        if (b && sqlite3_stricmp(b, "load_extension") != 0)
+            return SQLITE_OK;
+        break;
     }
+    rd->denied = true; /* SQLite's own code for it gets lost on some ways */
+    return SQLITE_DENY;
 }
 
 static int is_over(void *arg)
@@ -58,7 +63,8 @@ static int is_empty(sqlite3 *db, const char *sql)
     return 1;
 }
 
-static int prepare_select(struct fr_ledger_reader *rd, const char *sql, sqlite3_stmt **ret, struct fr_err *err)
+static int prepare_select(struct fr_ledger_reader *rd, const char *sql, sqlite3_stmt **ret,
+                          struct fr_err *err)
 {
     FR_CLEANUP(finalizep) sqlite3_stmt *st = NULL;
     const char *tail = "";
@@ -112,7 +118,8 @@ static void read_values(sqlite3_stmt *st, int n, struct fr_ledger_value *values)
 }
 
 static int run_query(struct fr_ledger_reader *rd, const char *sql, uint64_t max_rows,
-                     int (*fn)(int n, const char *const *names, const struct fr_ledger_value *values, void *arg),
+                     int (*fn)(int n, const char *const *names,
+                               const struct fr_ledger_value *values, void *arg),
                      void *arg, bool *ret_cut, struct fr_err *err)
 {
     FR_CLEANUP(finalizep) sqlite3_stmt *st = NULL;
@@ -151,8 +158,10 @@ static int run_query(struct fr_ledger_reader *rd, const char *sql, uint64_t max_
     return fr_reader_fail(rd, rc, err);
 }
 
-int fr_ledger_query(struct fr_ledger_reader *rd, const char *sql, const struct fr_ledger_limits *limits,
-                    int (*fn)(int n, const char *const *names, const struct fr_ledger_value *values, void *arg),
+int fr_ledger_query(struct fr_ledger_reader *rd, const char *sql,
+                    const struct fr_ledger_limits *limits,
+                    int (*fn)(int n, const char *const *names, const struct fr_ledger_value *values,
+                              void *arg),
                     void *arg, bool *ret_cut, struct fr_err *err)
 {
     double time_s = limits && limits->time_s > 0 ? fmin(limits->time_s, 1e6) : FR_LEDGER_QUERY_S;
@@ -167,7 +176,8 @@ int fr_ledger_query(struct fr_ledger_reader *rd, const char *sql, const struct f
     sqlite3_set_authorizer(rd->db, NULL, NULL);
     if (rd->denied)
         return fr_fail(err, -EPERM, "query: only SELECT is allowed (the ledger is only read here)");
-    if (rc == -EINTR)
-        return fr_fail(err, -ETIMEDOUT, "query: stopped after %g s (ask for less, or raise the limit)", time_s);
+    if (rc == -EINTR && is_over(&limit_ns))
+        return fr_fail(err, -ETIMEDOUT,
+                       "query: stopped after %g s (ask for less, or raise the limit)", time_s);
     return rc;
 }

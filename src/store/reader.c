@@ -44,10 +44,11 @@ int fr_ledger_reader_open(const char *path, struct fr_ledger_reader **ret, struc
     if (rc < 0)
         return rc;
     if (rc < FR_LEDGER_SCHEMA)
-        return fr_fail(err, -EPROTO,
-                       "%s: ledger has schema %d, this program reads %d (fullrank-controller brings it up to"
-                       " date when it opens it)",
-                       path, rc, FR_LEDGER_SCHEMA);
+        return fr_fail(
+            err, -EPROTO,
+            "%s: ledger has schema %d, this program reads %d (fullrank-controller brings it up to"
+            " date when it opens it)",
+            path, rc, FR_LEDGER_SCHEMA);
     *ret = rd;
     rd = NULL;
     return 0;
@@ -62,8 +63,9 @@ void fr_ledger_reader_close(struct fr_ledger_reader *rd)
     free(rd);
 }
 
-int fr_ledger_each(struct fr_ledger_reader *rd, enum fr_row_kind kind, const char *job, uint64_t since,
-                   int (*fn)(const void *row, void *arg), void *arg, struct fr_err *err)
+int fr_ledger_each(struct fr_ledger_reader *rd, enum fr_row_kind kind, const char *job,
+                   uint64_t since, int (*fn)(const void *row, void *arg), void *arg,
+                   struct fr_err *err)
 {
     const struct fr_table *t = fr_table_of(kind);
     FR_CLEANUP(fr_buf_fini) struct fr_buf sql = FR_BUF_INIT;

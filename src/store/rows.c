@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The compiler tells the type of a column from its member, so a table cannot disagree with its struct. */
+/* The compiler tells the type of a column from its member, so a table cannot disagree with its
+ * struct. */
 #define TYPE_OF(member)                                                                            \
     _Generic((member),                                                                             \
         char *: FR_COL_NAME,                                                                       \
@@ -17,7 +18,7 @@
         double: FR_COL_F64)
 #define COL(m)                                                                                     \
     {                                                                                              \
-        #m, TYPE_OF(((struct ROW *)0)->m), offsetof(struct ROW, m), sizeof(((struct ROW *)0)->m)   \
+#m, TYPE_OF(((struct ROW *)0)->m), offsetof(struct ROW, m), sizeof(((struct ROW *)0)->m)   \
     }
 
 #define ROW fr_row_job
@@ -50,36 +51,17 @@ static const struct fr_col JOB[] = {
 
 #define ROW fr_row_attempt
 static const struct fr_col ATTEMPT[] = {
-    COL(job),
-    COL(attempt),
-    COL(epoch),
-    COL(nodes),
-    COL(start_unix_ns),
-    COL(stop_unix_ns),
-    COL(end_unix_ns),
-    COL(first_step_unix_ns),
-    COL(first_step),
-    COL(last_step),
-    COL(resumed_from),
-    COL(exit_code),
-    COL(exit_signal),
-    COL(end_reason),
-    COL(decision),
+    COL(job),           COL(attempt),      COL(epoch),        COL(nodes),
+    COL(start_unix_ns), COL(stop_unix_ns), COL(end_unix_ns),  COL(first_step_unix_ns),
+    COL(first_step),    COL(last_step),    COL(resumed_from), COL(exit_code),
+    COL(exit_signal),   COL(end_reason),   COL(decision),
 };
 #undef ROW
 
 #define ROW fr_row_step
 static const struct fr_col STEP[] = {
-    COL(job),
-    COL(attempt),
-    COL(step),
-    COL(begin_unix_ns),
-    COL(end_unix_ns),
-    COL(loss),
-    COL(tokens),
-    COL(self_max_s),
-    COL(self_median_s),
-    COL(slowest_rank),
+    COL(job),  COL(attempt), COL(step),       COL(begin_unix_ns), COL(end_unix_ns),
+    COL(loss), COL(tokens),  COL(self_max_s), COL(self_median_s), COL(slowest_rank),
 };
 #undef ROW
 
@@ -136,13 +118,8 @@ static const struct fr_col DECISION[] = {
 
 #define ROW fr_row_action
 static const struct fr_col ACTION[] = {
-    COL(decision),
-    COL(kind),
-    COL(target),
-    COL(state),
-    COL(started_unix_ns),
-    COL(ended_unix_ns),
-    COL(detail),
+    COL(decision),        COL(kind),          COL(target), COL(state),
+    COL(started_unix_ns), COL(ended_unix_ns), COL(detail),
 };
 #undef ROW
 
@@ -260,7 +237,8 @@ static void read_column(const struct fr_col *c, sqlite3_stmt *st, int i, char *p
             AT(uint64_t, p) = (uint64_t)v;
         return;
     case FR_COL_F64:
-        AT(double, p) = sqlite3_column_type(st, i) == SQLITE_NULL ? (double)NAN : sqlite3_column_double(st, i);
+        AT(double, p) =
+            sqlite3_column_type(st, i) == SQLITE_NULL ? (double)NAN : sqlite3_column_double(st, i);
         return;
     case FR_COL_NAME:
         text = (const char *)sqlite3_column_text(st, i);

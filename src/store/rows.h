@@ -2,12 +2,14 @@
 /*
  * rows.h - one table a kind of row: which member of the struct is which column
  *
- * From it come the INSERT and SELECT texts, the binding, the reading and the copy into the queue, so that a
- * new column is one line here and one migration in schema.c; a test holds the two against each other.
+ * From it come the INSERT and SELECT texts, the binding, the reading and the copy into the queue,
+ * so that a new column is one line here and one migration in schema.c; a test holds the two against
+ * each other.
  *
- * How values are kept: unsigned 64-bit ones as the signed integer of the same bits (ids and steps stay below
- * 2^63, keys and hashes may be negative in SQL); NaN is NULL and NULL is NaN, whatever its payload; -0.0 comes
- * back as 0.0 (SQLite); a text that is NULL is kept as '' and comes back so, never as NULL.
+ * How values are kept: unsigned 64-bit ones as the signed integer of the same bits (ids and steps
+ * stay below 2^63, keys and hashes may be negative in SQL); NaN is NULL and NULL is NaN, whatever
+ * its payload; -0.0 comes back as 0.0 (SQLite); a text that is NULL is kept as '' and comes back
+ * so, never as NULL.
  *
  * Threads: the tables are constant; the functions belong to the thread of their statement.
  */
@@ -55,14 +57,16 @@ void fr_table_insert_sql(const struct fr_table *t, struct fr_buf *out);
 /* ?1: the job (unless any_job), ?2: since. */
 void fr_table_select_sql(const struct fr_table *t, int any_job, struct fr_buf *out);
 
-/* Bind all columns of the row; texts are borrowed until the statement is reset. Returns an SQLite code. */
+/* Bind all columns of the row; texts are borrowed until the statement is reset. Returns an SQLite
+ * code. */
 int fr_table_bind(const struct fr_table *t, sqlite3_stmt *st, const void *row);
 /* Fill the row from the statement's current line; texts live until the next step. */
 void fr_table_read(const struct fr_table *t, sqlite3_stmt *st, void *ret_row);
 
 /* Bytes that a copy of the row with its texts needs. */
 size_t fr_table_copy_bytes(const struct fr_table *t, const void *row);
-/* Copy it to `to` (aligned as malloc does): the struct, then its texts. Returns how many texts were cut. */
+/* Copy it to `to` (aligned as malloc does): the struct, then its texts. Returns how many texts were
+ * cut. */
 unsigned fr_table_copy(const struct fr_table *t, const void *row, void *to);
 
 #endif /* FR_STORE_ROWS_H */

@@ -9,9 +9,9 @@
 
 #include "store/ledger.h"
 
-/* MIGRATIONS[i] brings schema i to i + 1. STRICT, so that no value changes its type on the way in; WITHOUT
- * ROWID, so that a job's steps lie beside each other in key order. Integers are those of the structs in
- * ledger.h, times are wall-clock ns, NULL in a REAL is "not known". */
+/* MIGRATIONS[i] brings schema i to i + 1. STRICT, so that no value changes its type on the way in;
+ * WITHOUT ROWID, so that a job's steps lie beside each other in key order. Integers are those of
+ * the structs in ledger.h, times are wall-clock ns, NULL in a REAL is "not known". */
 static const char *const MIGRATIONS[] = {
     "CREATE TABLE jobs ("
     " job TEXT PRIMARY KEY, name TEXT NOT NULL, user TEXT NOT NULL, engine TEXT NOT NULL,"
@@ -50,14 +50,16 @@ static const char *const MIGRATIONS[] = {
     " finding_key INTEGER NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL, cause TEXT NOT NULL,"
     " node TEXT NOT NULL, rank INTEGER NOT NULL, confidence REAL, ratio REAL, cost_ratio REAL,"
     " witnesses INTEGER NOT NULL, onset_unix_ns INTEGER NOT NULL, named_unix_ns INTEGER NOT NULL,"
-    " closed_unix_ns INTEGER NOT NULL, last_move_unix_ns INTEGER NOT NULL, onset_step INTEGER NOT NULL,"
+    " closed_unix_ns INTEGER NOT NULL, last_move_unix_ns INTEGER NOT NULL, onset_step INTEGER NOT "
+    "NULL,"
     " named_step INTEGER NOT NULL, evidence TEXT NOT NULL, acknowledged_by TEXT NOT NULL,"
     " bundle TEXT NOT NULL"
     ") STRICT;"
     "CREATE INDEX incidents_by_job ON incidents (job);"
 
     "CREATE TABLE decisions ("
-    " id INTEGER PRIMARY KEY, incident INTEGER NOT NULL, job TEXT NOT NULL, attempt INTEGER NOT NULL,"
+    " id INTEGER PRIMARY KEY, incident INTEGER NOT NULL, job TEXT NOT NULL, attempt INTEGER NOT "
+    "NULL,"
     " choice TEXT NOT NULL, mode TEXT NOT NULL, node TEXT NOT NULL, actor TEXT NOT NULL,"
     " cost_stay_s REAL, cost_restart_s REAL, decided_unix_ns INTEGER NOT NULL, reason TEXT NOT NULL"
     ") STRICT;"
@@ -76,7 +78,8 @@ static const char *const MIGRATIONS[] = {
     ") STRICT, WITHOUT ROWID;",
 };
 
-_Static_assert(sizeof MIGRATIONS / sizeof MIGRATIONS[0] == FR_LEDGER_SCHEMA, "one migration a schema");
+_Static_assert(sizeof MIGRATIONS / sizeof MIGRATIONS[0] == FR_LEDGER_SCHEMA,
+               "one migration a schema");
 
 /* What an SQLite code means to the operating system; codes that are not here are EIO. */
 static const struct {
@@ -89,14 +92,34 @@ static const struct {
     {SQLITE_INTERRUPT, EINTR}, {SQLITE_ERROR, EINVAL},
 };
 
+/* The errno of the last system call that failed on the WAL or on the file itself;
+ * sqlite3_system_errno is often overwritten on the way up. */
+static int errno_of_files(sqlite3 *db)
+{
+    sqlite3_file *wal = NULL;
+    int errnum = 0;
+
+    if (sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &wal) == SQLITE_OK && wal &&
+        wal->pMethods)
+        wal->pMethods->xFileControl(wal, SQLITE_FCNTL_LAST_ERRNO, &errnum);
+    if (errnum <= 0)
+        sqlite3_file_control(db, "main", SQLITE_FCNTL_LAST_ERRNO, &errnum);
+    return errnum;
+}
+
 int fr_db_errno(sqlite3 *db, int rc)
 {
-    int system = db ? sqlite3_system_errno(db) : 0;
+    int errnum = 0;
 
     rc &= 0xff;
-    /* The system's own number says more, but is stale unless this failure was a system call's. */
-    if (system > 0 && (rc == SQLITE_IOERR || rc == SQLITE_CANTOPEN))
-        return -system;
+    /* The system's number says more than EIO, but is stale unless this failure was a system call's.
+     */
+    if (db && rc == SQLITE_IOERR)
+        errnum = errno_of_files(db);
+    if (db && errnum <= 0 && (rc == SQLITE_IOERR || rc == SQLITE_CANTOPEN))
+        errnum = sqlite3_system_errno(db);
+    if (errnum > 0)
+        return -errnum;
     for (size_t i = 0; i < sizeof ERRNOS / sizeof ERRNOS[0]; i++)
         if (ERRNOS[i].rc == rc)
             return -ERRNOS[i].errnum;
@@ -119,11 +142,13 @@ int fr_db_exec(sqlite3 *db, const char *path, const char *what, const char *sql,
     if (rc == SQLITE_OK)
         return 0;
     rc = fr_db_errno(db, rc);
-    return fr_fail(err, rc, "%s: cannot %s: %s (%s)", path, what, sqlite3_errmsg(db), strerror(-rc));
+    return fr_fail(err, rc, "%s: cannot %s: %s (%s)", path, what, sqlite3_errmsg(db),
+                   strerror(-rc));
 }
 
 /* One number that a statement yields; what fails is said about the file. */
-static int ask_number(sqlite3 *db, const char *path, const char *sql, int64_t *ret, struct fr_err *err)
+static int ask_number(sqlite3 *db, const char *path, const char *sql, int64_t *ret,
+                      struct fr_err *err)
 {
     sqlite3_stmt *st = NULL;
     int rc = sqlite3_prepare_v2(db, sql, -1, &st, NULL);
@@ -137,13 +162,14 @@ static int ask_number(sqlite3 *db, const char *path, const char *sql, int64_t *r
         return 0;
     switch (rc & 0xff) {
     case SQLITE_NOTADB:
-        return fr_fail(err, -EMEDIUMTYPE, "%s: is no ledger, nor any SQLite database (give another --ledger)",
-                       path);
+        return fr_fail(err, -EMEDIUMTYPE,
+                       "%s: is no ledger, nor any SQLite database (give another --ledger)", path);
     case SQLITE_CORRUPT:
-        return fr_fail(err, -EUCLEAN,
-                       "%s: ledger is damaged (%s); nothing was changed (restore a copy, or give another"
-                       " --ledger)",
-                       path, sqlite3_errmsg(db));
+        return fr_fail(
+            err, -EUCLEAN,
+            "%s: ledger is damaged (%s); nothing was changed (restore a copy, or give another"
+            " --ledger)",
+            path, sqlite3_errmsg(db));
     default:
         rc = fr_db_errno(db, rc);
         return fr_fail(err, rc, "%s: cannot read the ledger: %s (%s)", path, sqlite3_errmsg(db),
@@ -169,8 +195,8 @@ int fr_schema_check(sqlite3 *db, const char *path, struct fr_err *err)
                        " fullrank-controller, or give another --ledger)",
                        path, (int)version, FR_LEDGER_SCHEMA);
     if (application != FR_LEDGER_APPLICATION_ID || version < 1)
-        return fr_fail(err, -EMEDIUMTYPE, "%s: is a database of another program (give another --ledger)",
-                       path);
+        return fr_fail(err, -EMEDIUMTYPE,
+                       "%s: is a database of another program (give another --ledger)", path);
     return (int)version;
 }
 

@@ -2,7 +2,9 @@
 /* writer.c - see writer.h */
 #include "store/writer.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +27,8 @@
 
 /* Delete up to ?2 rows that ended before ?1 of jobs that ended before it too. */
 #define PRUNE_SQL(TABLE, KEY)                                                                      \
-    "DELETE FROM " TABLE " WHERE (" KEY ") IN (SELECT " KEY " FROM " TABLE " WHERE end_unix_ns < ?1" \
+    "DELETE FROM " TABLE " WHERE (" KEY ") IN (SELECT " KEY " FROM " TABLE                         \
+    " WHERE end_unix_ns < ?1"                                                                      \
     " AND job IN (SELECT job FROM jobs WHERE ended_unix_ns > 0 AND ended_unix_ns < ?1) LIMIT ?2)"
 
 static const char *const PRUNES[2] = {
@@ -35,10 +38,12 @@ static const char *const PRUNES[2] = {
 
 static struct timespec at_ns(uint64_t mono_ns)
 {
-    return (struct timespec){.tv_sec = (time_t)(mono_ns / 1000000000ull), .tv_nsec = (long)(mono_ns % 1000000000ull)};
+    return (struct timespec){.tv_sec = (time_t)(mono_ns / 1000000000ull),
+                             .tv_nsec = (long)(mono_ns % 1000000000ull)};
 }
 
-/* Wait on a condition until a monotonic time, UINT64_MAX: for ever. Returns non-zero when the time is over. */
+/* Wait on a condition until a monotonic time, UINT64_MAX: for ever. Returns non-zero when the time
+ * is over. */
 static int wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t mono_ns)
 {
     struct timespec ts = at_ns(mono_ns);
@@ -70,7 +75,8 @@ static int run(sqlite3_stmt *st)
     return rc == SQLITE_DONE ? rc2 : rc;
 }
 
-static int insert_rows(struct fr_ledger *lg, const struct fr_queued *q, const struct fr_queued *last)
+static int insert_rows(struct fr_ledger *lg, const struct fr_queued *q,
+                       const struct fr_queued *last)
 {
     for (;; q = q->next) {
         sqlite3_stmt *st = lg->insert[q->kind];
@@ -101,7 +107,8 @@ static int delete_rows(struct fr_ledger *lg, int64_t before_unix_ns, uint64_t *r
     return SQLITE_OK;
 }
 
-/* End the transaction by what became of its statements. Returns 0 or a negative errno with the reason in why. */
+/* End the transaction by what became of its statements. Returns 0 or a negative errno with the
+ * reason in why. */
 static int end_transaction(struct fr_ledger *lg, int rc, char *why, size_t why_bytes)
 {
     int errnum;
@@ -121,8 +128,8 @@ static void begin_trouble(struct fr_ledger *lg, int rc, const char *why)
 {
     /* Once a trouble, not once a try; the object's own log line, as nobody calls us here. */
     if (!lg->trouble)
-        fr_log(FR_LOG_ERROR, "ledger.trouble", "ledger=%s errno=%d why=\"%s\" queued=%llu", lg->path, -rc, why,
-               (unsigned long long)lg->stats.queued_rows);
+        fr_log(FR_LOG_ERROR, "ledger.trouble", "ledger=%s errno=%d queued=%llu why=%s", lg->path,
+               -rc, (unsigned long long)lg->stats.queued_rows, why);
     lg->trouble = rc;
     snprintf(lg->why, sizeof lg->why, "%s", why);
     lg->stats.failed_commits++;
@@ -263,10 +270,11 @@ static int prepare(struct fr_ledger *lg, const char *sql, sqlite3_stmt **ret, st
 
     if (rc == SQLITE_OK)
         return 0;
-    return fr_fail(err, fr_db_errno(lg->db, rc),
-                   "%s: ledger has not the tables of its schema (%s); nothing was changed (restore a copy, or"
-                   " give another --ledger)",
-                   lg->path, sqlite3_errmsg(lg->db));
+    return fr_fail(
+        err, fr_db_errno(lg->db, rc),
+        "%s: ledger has not the tables of its schema (%s); nothing was changed (restore a copy, or"
+        " give another --ledger)",
+        lg->path, sqlite3_errmsg(lg->db));
 }
 
 static int prepare_all(struct fr_ledger *lg, struct fr_err *err)
@@ -294,13 +302,20 @@ static int prepare_all(struct fr_ledger *lg, struct fr_err *err)
 
 int fr_writer_start(struct fr_ledger *lg, struct fr_err *err)
 {
+    sigset_t all, old;
     int rc = prepare_all(lg, err);
 
     if (rc < 0)
         return rc;
+    /* No signal is for this thread: the program's handlers run elsewhere, and a file size limit is
+     * then an error of a write instead of the end of the program (SIGXFSZ). */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
     rc = pthread_create(&lg->thread, NULL, write_rows, lg);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (rc)
-        return fr_fail(err, -rc, "%s: cannot start the ledger's thread: %s", lg->path, strerror(rc));
+        return fr_fail(err, -rc, "%s: cannot start the ledger's thread: %s", lg->path,
+                       strerror(rc));
     lg->started = 1;
     return 0;
 }
@@ -316,7 +331,7 @@ void fr_writer_stop(struct fr_ledger *lg)
         lg->started = 0;
     }
     if (lg->stats.queued_rows)
-        fr_log(FR_LOG_ERROR, "ledger.lost", "ledger=%s rows=%llu why=\"%s\"", lg->path,
+        fr_log(FR_LOG_ERROR, "ledger.lost", "ledger=%s rows=%llu why=%s", lg->path,
                (unsigned long long)lg->stats.queued_rows, lg->why);
     while (lg->head) {
         struct fr_queued *next = lg->head->next;
@@ -347,7 +362,8 @@ static bool has_room(const struct fr_ledger *lg, const struct fr_queued *q)
         rows -= rows / 4;
         bytes -= bytes / 4;
     }
-    return !lg->head || (lg->stats.queued_rows < rows && lg->stats.queued_bytes + q->bytes <= bytes);
+    return !lg->head ||
+           (lg->stats.queued_rows < rows && lg->stats.queued_bytes + q->bytes <= bytes);
 }
 
 /* Wait for room by the rules of the row's kind. Returns whether the row may enter. */
@@ -374,11 +390,15 @@ static bool wait_for_room(struct fr_ledger *lg, const struct fr_queued *q)
 uint64_t fr_ledger_append(struct fr_ledger *lg, enum fr_row_kind kind, const void *row)
 {
     const struct fr_table *t = fr_table_of(kind);
-    size_t bytes = sizeof(struct fr_queued) + fr_table_copy_bytes(t, row);
-    struct fr_queued *q = fr_xalloc(bytes);
-    unsigned cut = fr_table_copy(t, row, q->row);
+    struct fr_queued *q;
+    size_t bytes;
+    unsigned cut;
     uint64_t n;
 
+    assert(t);
+    bytes = sizeof *q + fr_table_copy_bytes(t, row);
+    q = fr_xalloc(bytes);
+    cut = fr_table_copy(t, row, q->row);
     q->kind = kind;
     q->bytes = bytes;
     pthread_mutex_lock(&lg->mutex);
@@ -422,11 +442,13 @@ static int say_trouble(const struct fr_ledger *lg, int rc, struct fr_err *err)
     unsigned long long rows = lg->stats.queued_rows;
 
     if (lg->trouble == -ENOSPC || lg->trouble == -EDQUOT)
-        return fr_fail(err, rc,
-                       "disk full: ledger %s cannot grow, %llu rows wait and are tried again each second (make"
-                       " room on its file system)",
-                       lg->path, rows);
-    return fr_fail(err, rc, "cannot write: ledger %s, %llu rows wait and are tried again each second: %s",
+        return fr_fail(
+            err, rc,
+            "disk full: ledger %s cannot grow, %llu rows wait and are tried again each second (make"
+            " room on its file system)",
+            lg->path, rows);
+    return fr_fail(err, rc,
+                   "cannot write: ledger %s, %llu rows wait and are tried again each second: %s",
                    lg->path, rows, lg->why);
 }
 
@@ -450,8 +472,8 @@ int fr_ledger_wait(struct fr_ledger *lg, uint64_t n, double limit_s, struct fr_e
             rc = say_trouble(lg, -EIO, err);
         else if (wait_until(&lg->done, &lg->mutex, limit_ns) && lg->durable_n < n)
             rc = lg->trouble ? say_trouble(lg, -EIO, err)
-                             : fr_fail(err, -ETIMEDOUT, "ledger %s: not on the disk within %g s", lg->path,
-                                       limit_s);
+                             : fr_fail(err, -ETIMEDOUT, "ledger %s: not on the disk within %g s",
+                                       lg->path, limit_s);
     }
     pthread_mutex_unlock(&lg->mutex);
     return rc;

@@ -2,13 +2,13 @@
 /*
  * writer.h - the inside of a ledger: the queue of rows, and the thread that commits them in groups
  *
- * A row enters at the tail and stays queued until the transaction that holds it is on the disk; so a failed
- * commit loses nothing, and doing it again is harmless because rows are idempotent. The numbers of rows rise in
- * the order of the queue: "durable up to n" is one number.
+ * A row enters at the tail and stays queued until the transaction that holds it is on the disk; so
+ * a failed commit loses nothing, and doing it again is harmless because rows are idempotent. The
+ * numbers of rows rise in the order of the queue: "durable up to n" is one number.
  *
- * Threads: `mutex` guards everything below it; the connection and its statements belong to the opener until
- *          fr_writer_start and to the writer thread from then on. The writer walks its group without the mutex:
- *          rows in front of the tail are not touched by anybody else.
+ * Threads: `mutex` guards everything below it; the connection and its statements belong to the
+ * opener until fr_writer_start and to the writer thread from then on. The writer walks its group
+ * without the mutex: rows in front of the tail are not touched by anybody else.
  */
 #ifndef FR_STORE_WRITER_H
 #define FR_STORE_WRITER_H
@@ -54,7 +54,8 @@ struct fr_ledger {
 void fr_writer_init(struct fr_ledger *lg);
 /* Prepare the statements and start the thread. */
 int fr_writer_start(struct fr_ledger *lg, struct fr_err *err);
-/* Commit what is queued (one last try when in trouble), end the thread, free the queue and the statements. */
+/* Commit what is queued (one last try when in trouble), end the thread, free the queue and the
+ * statements. */
 void fr_writer_stop(struct fr_ledger *lg);
 
 #endif /* FR_STORE_WRITER_H */

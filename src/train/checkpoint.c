@@ -402,7 +402,8 @@ static int read_shard(const struct fr_checkpoint *ck, const struct fr_manifest *
 
     snprintf(name, sizeof name, "rank-%05d.shard", number);
     path_of(ck, (int64_t)m->step, name, path);
-    rc = read_file(path, SIZE_MAX / 2, &p, &n);
+    /* a damaged length must not become a request for memory */
+    rc = read_file(path, FR_SHARD_HEADER_BYTES + 3 * sizeof(float) * ck->model->params, &p, &n);
     if (rc < 0)
         return fr_fail(err, rc, "%s: %s", path, strerror(-rc));
     rc = fr_shard_verify(p, n, &m->shard[number], &expected, &why);

@@ -2,7 +2,8 @@
 /*
  * flops.h - model FLOPs of a step, and what this machine could do at best
  *
- * MFU = model FLOPs per second of the job / (ranks x peak of one rank).
+ * MFU = model FLOPs per second of the job / (ranks x peak of one rank). The peak of a
+ * rank is that of a core, or its share of one where a machine has more ranks than cores.
  * Conventions, without which the number means nothing: forward and backward is
  * 3 x forward; no recompute counted; causal attention (half of the full score
  * matrix); logits over the 256 bytes counted; reading the embedding is free;
@@ -22,9 +23,13 @@
 /* Model FLOPs of one token, forward and backward. */
 double fr_flops_per_token(int64_t layers, int64_t d_model, int64_t seq, int64_t vocab);
 
-/* Run float32 GEMMs of 256^3 through cblas for about `seconds` and return the
- * FLOPs done. Blocks. */
-double fr_flops_burn(double seconds);
+/* What one core does at best: float32 GEMMs of 256^3 through cblas, FLOPs per second of
+ * CPU time (so that other work on the machine does not make the peak look smaller), best
+ * of `slices` slices of 8 GEMMs, about 3 ms each. Blocks. */
+double fr_flops_core(int slices);
+
+/* Cores that this process may run on, at least 1. */
+int fr_cores(void);
 
 /* Seconds of the monotonic clock; for reports, never for the mathematics. */
 double fr_now_s(void);

@@ -49,13 +49,13 @@ static float largest(const float *x, size_t n)
 
 /* e^x = 2^k e^r with k whole and |r| <= ln2/2; e^r by the polynomial of Cephes'
  * expf. Without a branch, so that a loop over it becomes vector code. */
-static inline float exp_one(float x)
+static inline float exp_one(float in)
 {
-    float k, r, p, scale;
+    float x, k, r, p, scale;
     int32_t bits;
 
-    x = x < -87.0f ? -87.0f : x;
-    x = x > 88.0f ? 88.0f : x;
+    x = in > -87.0f ? in : -87.0f; /* also catches NaN, which must not become an int */
+    x = x < 88.0f ? x : 88.0f;
     /* adding and taking away 1.5 * 2^23 rounds to the nearest whole number */
     k = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
     r = (x - k * 0.693359375f) + k * 2.12194440e-4f;
@@ -68,7 +68,7 @@ static inline float exp_one(float x)
     p = p * (r * r) + r + 1.0f;
     bits = ((int32_t)k + 127) << 23;
     memcpy(&scale, &bits, sizeof scale);
-    return p * scale;
+    return in != in ? in : p * scale; /* but has to show */
 }
 
 void fr_exp(float *y, const float *x, size_t n)

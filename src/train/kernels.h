@@ -88,7 +88,7 @@ void fr_residual(float *y, const float *a, const float *b, const float *bias, si
 void fr_column_sums(float *out, const float *x, size_t n, size_t d);
 
 /* exp for a whole array at vector speed: no branch, no table. Range: what is
- * below -87 counts as -87, above 88 as 88. Error: 2 units in the last place. */
+ * below -87 counts as -87, above 88 as 88, NaN stays NaN. Error: 2 units in the last place. */
 void fr_exp(float *y, const float *x, size_t n);
 
 /* The pool of cblas runs one thread from here on. */

@@ -29,7 +29,7 @@
 #define FR_VERSION "0"
 #endif
 
-#define PEAK_SECONDS 0.1
+#define PEAK_SLICES 8
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
@@ -80,13 +80,13 @@ static void stand_still(const struct job *j, enum fr_pause_kind kind, int64_t st
 
 /* ---- start ---- */
 
-/* What each rank gets when all of them run GEMMs at once: on a machine with
- * more ranks than cores that is a share of a core, and that is the truth. The
- * time is from barrier to barrier, because crowded ranks do not start together;
- * the longest is that of the rank that was let off first. */
+/* A rank can have a core, or its share of one where a machine holds more ranks than
+ * cores: cores x what a core does / ranks of this machine. The mean over all ranks is the job's. */
 static void find_peak(struct job *j)
 {
-    double flops, start, elapsed_s;
+    MPI_Comm machine;
+    double flops;
+    int ranks;
 
     if (j->o->peak_flops > 0) {
         j->peak_flops = j->o->peak_flops;
@@ -95,15 +95,14 @@ static void find_peak(struct job *j)
         j->peak_flops = (double)j->checkpoint.stamp.peak_flops;
         j->peak_from = "as measured before the checkpoint";
     } else {
-        fr_flops_burn(0); /* the first call of cblas pays for page faults */
-        MPI_Barrier(j->grid.world.comm);
-        start = fr_now_s();
-        flops = fr_flops_burn(PEAK_SECONDS);
+        MPI_Comm_split_type(j->grid.world.comm, MPI_COMM_TYPE_SHARED, j->grid.world.index,
+                            MPI_INFO_NULL, &machine);
+        MPI_Comm_size(machine, &ranks);
+        MPI_Comm_free(&machine);
+        flops = fr_flops_core(PEAK_SLICES) * fmin(1.0, (double)fr_cores() / ranks);
         fr_sum_f64(&j->grid.world, &flops, 1);
-        elapsed_s = fr_now_s() - start;
-        MPI_Allreduce(MPI_IN_PLACE, &elapsed_s, 1, MPI_DOUBLE, MPI_MAX, j->grid.world.comm);
-        j->peak_flops = floor(flops / elapsed_s / j->grid.world.size);
-        j->peak_from = "float32 GEMM 256^3, all ranks at once";
+        j->peak_flops = floor(flops / j->grid.world.size);
+        j->peak_from = "float32 GEMM 256^3 in CPU time, cores shared by the ranks of a machine";
     }
     j->checkpoint.stamp.peak_flops = (uint64_t)j->peak_flops;
 }
@@ -211,7 +210,8 @@ static void close_job(struct job *j)
 
 /* ---- the loop ---- */
 
-/* One optimizer step; returns the loss, the same on every rank. */
+/* One optimizer step; returns the loss, the same on every rank, or NaN when the
+ * gradient is no number: then the weights are left as they were. */
 static double run_step(struct job *j, int64_t step)
 {
     struct fullrank_step_result result = {.tokens = j->tokens_per_step};
@@ -222,7 +222,10 @@ static double run_step(struct job *j, int64_t step)
     stand_still(j, FR_PAUSE_COMPILE, step);
     fr_trainer_load(&j->trainer, FR_SPLIT_TRAIN, step);
     result.loss = fr_trainer_gradient(&j->trainer, &norm);
-    fr_trainer_update(&j->trainer, step, norm);
+    if (isfinite(norm))
+        fr_trainer_update(&j->trainer, step, norm);
+    else
+        result.loss = NAN;
     fullrank_step_end(&result);
     return result.loss;
 }
@@ -392,6 +395,10 @@ int main(int argc, char *argv[])
 
     if (only_text && !is_launched())
         return say(&o, rc, &err, true);
+    /* A rank that waits gives its core away. Open MPI does so by itself only when
+     * it knows that ranks outnumber cores, which it does not see across jobs or
+     * containers; a busy wait there costs a factor of ten. */
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     signal(SIGXFSZ, SIG_IGN); /* a file over the limit is a failed write, not a death */
     /* Also for a text alone: the launcher kills the others when one rank leaves
      * with an error, and only MPI_Finalize lets rank 0 speak before that. */

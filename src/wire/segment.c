@@ -37,7 +37,8 @@ struct fr_segment {
     struct fr_seg_lane lane[FR_SEG_MAX_LANES];
     union {
         struct fr_record records[CHUNK_RECORDS];
-        struct fr_seg_comm comms[CHUNK_RECORDS * sizeof(struct fr_record) / sizeof(struct fr_seg_comm)];
+        struct fr_seg_comm
+            comms[CHUNK_RECORDS * sizeof(struct fr_record) / sizeof(struct fr_seg_comm)];
     } chunk;
     struct fr_seg_comm comm[]; /* hdr.comm_count */
 };
@@ -375,9 +376,9 @@ static int drain_lane(struct fr_segment *s, uint32_t lane, struct drain *d, stru
             count = CHUNK_RECORDS;
         if (count > n - slot)
             count = n - slot;
-        rc = read_at(s, s->chunk.records, count * sizeof(struct fr_record),
-                     lane_off(s, lane) + sizeof(struct fr_seg_lane) + slot * sizeof(struct fr_record),
-                     err);
+        rc = read_at(
+            s, s->chunk.records, count * sizeof(struct fr_record),
+            lane_off(s, lane) + sizeof(struct fr_seg_lane) + slot * sizeof(struct fr_record), err);
         if (rc == 0)
             rc = read_at(s, &newest, sizeof newest, lane_off(s, lane), err);
         if (rc < 0) {

@@ -53,6 +53,7 @@ static void one_of_each(void)
            "no route\nto \"host\" x=1");
     fr_log(FR_LOG_DEBUG, "agent.detail", "id=%d", 5);
     fr_log(FR_LOG_INFO, "agent.plain", "just words, no fields");
+    fr_log(FR_LOG_INFO, "agent.quoted", "why=\"%s\" x=%s", "disk full", "");
     fr_log(FR_LOG_INFO, "agent.numbers", "a=%d b=%.1f c=%s d=%x e=%.0f%%", -3, (double)NAN, "7",
            255, 5.0);
 }
@@ -67,6 +68,7 @@ static void a_line_holds_time_level_event_and_quoted_fields(void **state)
         " warning agent.lost node=n3 age_s=2.0 why=\"no route\\nto \\\"host\\\" x=1\"\n", 69);
     assert_null(strstr(seen.p, "agent.detail")); /* debug is off by default */
     assert_non_null(strstr(seen.p, " info agent.plain just words, no fields\n"));
+    assert_non_null(strstr(seen.p, " info agent.quoted why=\"disk full\" x=\"\"\n"));
 }
 
 static void the_level_is_chosen_by_the_environment(void **state)
@@ -80,7 +82,7 @@ static void the_level_is_chosen_by_the_environment(void **state)
 
 static void json_lines_keep_types_and_hostile_text(void **state)
 {
-    struct fr_json *line[4];
+    struct fr_json *line[5];
     char *p;
     int n = 0;
 
@@ -88,18 +90,19 @@ static void json_lines_keep_types_and_hostile_text(void **state)
     run(one_of_each, "json,debug");
     for (p = strtok(seen.p, "\n"); p; p = strtok(NULL, "\n"))
         assert_int_equal(fr_json_parse(p, strlen(p), &line[n++], NULL), 0);
-    assert_int_equal(n, 4);
+    assert_int_equal(n, 5);
     assert_string_equal(fr_json_str(line[0], "event", ""), "agent.lost");
     assert_string_equal(fr_json_str(line[0], "program", ""), "tester");
     assert_string_equal(fr_json_str(line[0], "level", ""), "warning");
     assert_string_equal(fr_json_str(line[0], "why", ""), "no route\nto \"host\" x=1");
     assert_true(fr_json_num(line[0], "age_s", 0) == 2);
     assert_string_equal(fr_json_str(line[2], "message", ""), "just words, no fields");
-    assert_int_equal(fr_json_int(line[3], "a", 0), -3);
-    assert_true(fr_json_is_null(fr_json_get(line[3], "b")));
-    assert_string_equal(fr_json_str(line[3], "c", ""), "7"); /* a name stays a text */
-    assert_string_equal(fr_json_str(line[3], "d", ""), "ff");
-    assert_string_equal(fr_json_str(line[3], "e", ""), "5%");
+    assert_string_equal(fr_json_str(line[3], "why", ""), "disk full");
+    assert_int_equal(fr_json_int(line[4], "a", 0), -3);
+    assert_true(fr_json_is_null(fr_json_get(line[4], "b")));
+    assert_string_equal(fr_json_str(line[4], "c", ""), "7"); /* a name stays a text */
+    assert_string_equal(fr_json_str(line[4], "d", ""), "ff");
+    assert_string_equal(fr_json_str(line[4], "e", ""), "5%");
     for (int i = 0; i < n; i++)
         fr_json_free(line[i]);
 }

@@ -40,11 +40,11 @@
     FR_PICK(__VA_ARGS__, FR_S10, FR_S9, FR_S8, FR_S7, FR_S6, FR_S5, FR_S4, FR_S3, FR_S2, FR_S1, )  \
     (m, __VA_ARGS__)
 
-#define FR_C_DECL(kind, x)  FR_C_##kind(x)
-#define FR_C_NAME(kind, x)  x
-#define FR_F_DECL(kind, x)  FR_F_##kind(x)
-#define FR_F_NAME(kind, x)  x##_f
-#define FR_F_CONV(kind, x)  FR_V_##kind(x)
+#define FR_C_DECL(kind, x) FR_C_##kind(x)
+#define FR_C_NAME(kind, x) x
+#define FR_F_DECL(kind, x) FR_F_##kind(x)
+#define FR_F_NAME(kind, x) x##_f
+#define FR_F_CONV(kind, x) FR_V_##kind(x)
 
 #define FR_C_CBUF(x)    const void *x
 #define FR_C_BUF(x)     void *x
@@ -78,13 +78,13 @@
 
 #define FR_V_CBUF(x)
 #define FR_V_BUF(x)
-#define FR_V_INT(x)     int x __attribute__((unused)) = *x##_f;
-#define FR_V_INTS(x)    const int *x __attribute__((unused)) = x##_f;
+#define FR_V_INT(x)  int x __attribute__((unused)) = *x##_f;
+#define FR_V_INTS(x) const int *x __attribute__((unused)) = x##_f;
 #define FR_V_AINTS(x)
-#define FR_V_TYPE(x)    MPI_Datatype x __attribute__((unused)) = fr_pmpi.Type_f2c(*x##_f);
-#define FR_V_TYPES(x)   const MPI_Datatype *x __attribute__((unused)) = NULL;
+#define FR_V_TYPE(x)  MPI_Datatype x __attribute__((unused)) = fr_pmpi.Type_f2c(*x##_f);
+#define FR_V_TYPES(x) const MPI_Datatype *x __attribute__((unused)) = NULL;
 #define FR_V_OPER(x)
-#define FR_V_COMM(x)    MPI_Comm x = fr_pmpi.Comm_f2c(*x##_f);
+#define FR_V_COMM(x) MPI_Comm x = fr_pmpi.Comm_f2c(*x##_f);
 #define FR_V_NEWCOMM(x)
 #define FR_V_INFO(x)
 #define FR_V_GROUP(x)

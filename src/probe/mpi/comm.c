@@ -186,8 +186,7 @@ static struct fr_comm *adopt(MPI_Comm c)
         return NULL;
     if (!inter)
         m = follow(c);
-    fr_pmpi.Comm_set_attr(c, fr_mpi.keyval,
-                          m ? (void *)(uintptr_t)(m->index + 1) : NOT_FOLLOWED);
+    fr_pmpi.Comm_set_attr(c, fr_mpi.keyval, m ? (void *)(uintptr_t)(m->index + 1) : NOT_FOLLOWED);
     if (m)
         remember(m, c);
     return m;
@@ -255,7 +254,7 @@ int32_t fr_comm_peer(const struct fr_comm *m, int comm_rank)
     return -1;
 }
 
-void fr_comm_complete(struct fr_comm *m, uint64_t seq, uint64_t t)
+void fr_comm_complete_slow(struct fr_comm *m, uint64_t seq, uint64_t t)
 {
     struct fr_seg_comm *s = m->slot;
     uint64_t v = fr_slot_open(s), ahead = seq - m->completed, left;

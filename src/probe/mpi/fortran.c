@@ -21,7 +21,7 @@ _Static_assert(sizeof(MPI_Fint) == sizeof(int), "counts are passed on as they ar
     ALIAS(lower##_, lower##__)                                                                     \
     ALIAS(lower##_, UPPER)                                                                         \
     ALIAS(lower##_, inner)
-#define REAL(lower) ((__typeof__(&mpi_##lower##_))fr_pmpi.f_##lower)
+#define REAL(lower)   ((__typeof__(&mpi_##lower##_))fr_pmpi.f_##lower)
 #define REAL_X(lower) ((__typeof__(&mpix_##lower##_))fr_pmpi.f_##lower)
 
 static inline int result(const MPI_Fint *ierr)
@@ -85,8 +85,7 @@ static inline int result(const MPI_Fint *ierr)
     }                                                                                              \
     NAMES(mpix_##lower##_init, MPIX_##UPPER##_INIT, ompix_##lower##_init_f)
 
-#define SEND_DECL                                                                                  \
-    void *b, MPI_Fint *n, MPI_Fint *t, MPI_Fint *to, MPI_Fint *tag, MPI_Fint *c
+#define SEND_DECL void *b, MPI_Fint *n, MPI_Fint *t, MPI_Fint *to, MPI_Fint *tag, MPI_Fint *c
 #define SEND_NAME b, n, t, to, tag, c
 #define SEND(Name, lower, UPPER)                                                                   \
     FR_EXPORT void mpi_##lower##_(SEND_DECL, MPI_Fint *ierr);                                      \
@@ -180,6 +179,7 @@ static inline void call_on(struct fr_call *k, MPI_Comm c)
 FUNCTION(init, INIT, MPI_Fint *ierr)
 {
     fr_mpi_start();
+    fr_probe_open();
     REAL(init)(ierr);
     if (result(ierr) == MPI_SUCCESS)
         fr_mpi_initialized();
@@ -188,6 +188,7 @@ FUNCTION(init, INIT, MPI_Fint *ierr)
 FUNCTION(init_thread, INIT_THREAD, MPI_Fint *required, MPI_Fint *provided, MPI_Fint *ierr)
 {
     fr_mpi_start();
+    fr_probe_open();
     REAL(init_thread)(required, provided, ierr);
     if (result(ierr) == MPI_SUCCESS)
         fr_mpi_initialized();

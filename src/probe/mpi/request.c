@@ -57,23 +57,6 @@ static uint32_t reserve(uintptr_t key)
     return FR_NO_REQUEST;
 }
 
-void fr_op_record(struct fr_lane *l, const struct fr_request *q, uint64_t t_end)
-{
-    struct fr_record *r = fr_lane_record(l);
-
-    r->t_enq = r->t_start = q->t_enq;
-    r->t_end = t_end;
-    r->bytes = q->bytes;
-    r->seq = (uint32_t)q->seq;
-    r->comm = q->comm ? (uint16_t)q->comm->index : (uint16_t)FR_COMM_NONE;
-    r->op = q->op;
-    r->dtype = q->dtype;
-    r->flags = q->flags;
-    r->algo = r->proto = r->channels = 0;
-    r->peer = q->peer;
-    fr_lane_commit(l);
-}
-
 static void complete(const struct fr_request *q, struct fr_lane *l, uint64_t t)
 {
     if (q->comm && q->op < FR_OP_SEND)

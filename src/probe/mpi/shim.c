@@ -16,8 +16,8 @@ struct fr_pmpi fr_pmpi;
 struct fr_mpi fr_mpi;
 
 #if defined(OPEN_MPI)
-#define FR_MPI_LIBRARY "libmpi.so.40"
-#define FR_PERSISTENT  "PMPIX_"
+#define FR_MPI_LIBRARY  "libmpi.so.40"
+#define FR_PERSISTENT   "PMPIX_"
 #define FR_PERSISTENT_F "pmpix_"
 #else
 #error "this MPI family is not known: its handles and library name belong here"
@@ -46,9 +46,8 @@ static const struct {
 #undef SEND
 #undef CREATE
 #undef CREATE_GROUP
-#define PLAIN(Name, lower, UPPER)                                                                  \
-    {"PMPI_" #Name, AT(Name)}, {"pmpi_" #lower "_", AT(f_##lower)},
-#define QUERY(Name) {"PMPI_" #Name, AT(Name)},
+#define PLAIN(Name, lower, UPPER) {"PMPI_" #Name, AT(Name)}, {"pmpi_" #lower "_", AT(f_##lower)},
+#define QUERY(Name)               {"PMPI_" #Name, AT(Name)},
 #include "probe/mpi/plain.def"
 #undef PLAIN
 #undef QUERY
@@ -60,39 +59,48 @@ static const struct {
     const char *symbol;
     uint8_t code;
 } type_names[] = {
-    {"ompi_mpi_byte", FR_DTYPE_BYTE},        {"ompi_mpi_char", FR_DTYPE_BYTE},
-    {"ompi_mpi_signed_char", FR_DTYPE_BYTE}, {"ompi_mpi_unsigned_char", FR_DTYPE_BYTE},
-    {"ompi_mpi_int8_t", FR_DTYPE_BYTE},      {"ompi_mpi_uint8_t", FR_DTYPE_BYTE},
-    {"ompi_mpi_character", FR_DTYPE_BYTE},   {"ompi_mpi_packed", FR_DTYPE_BYTE},
-    {"ompi_mpi_int", FR_DTYPE_INT32},        {"ompi_mpi_int32_t", FR_DTYPE_INT32},
-    {"ompi_mpi_integer", FR_DTYPE_INT32},    {"ompi_mpi_integer4", FR_DTYPE_INT32},
-    {"ompi_mpi_unsigned", FR_DTYPE_UINT32},  {"ompi_mpi_uint32_t", FR_DTYPE_UINT32},
-    {"ompi_mpi_long", FR_DTYPE_INT64},       {"ompi_mpi_int64_t", FR_DTYPE_INT64},
-    {"ompi_mpi_long_long_int", FR_DTYPE_INT64}, {"ompi_mpi_integer8", FR_DTYPE_INT64},
-    {"ompi_mpi_aint", FR_DTYPE_INT64},       {"ompi_mpi_offset", FR_DTYPE_INT64},
+    {"ompi_mpi_byte", FR_DTYPE_BYTE},
+    {"ompi_mpi_char", FR_DTYPE_BYTE},
+    {"ompi_mpi_signed_char", FR_DTYPE_BYTE},
+    {"ompi_mpi_unsigned_char", FR_DTYPE_BYTE},
+    {"ompi_mpi_int8_t", FR_DTYPE_BYTE},
+    {"ompi_mpi_uint8_t", FR_DTYPE_BYTE},
+    {"ompi_mpi_character", FR_DTYPE_BYTE},
+    {"ompi_mpi_packed", FR_DTYPE_BYTE},
+    {"ompi_mpi_int", FR_DTYPE_INT32},
+    {"ompi_mpi_int32_t", FR_DTYPE_INT32},
+    {"ompi_mpi_integer", FR_DTYPE_INT32},
+    {"ompi_mpi_integer4", FR_DTYPE_INT32},
+    {"ompi_mpi_unsigned", FR_DTYPE_UINT32},
+    {"ompi_mpi_uint32_t", FR_DTYPE_UINT32},
+    {"ompi_mpi_long", FR_DTYPE_INT64},
+    {"ompi_mpi_int64_t", FR_DTYPE_INT64},
+    {"ompi_mpi_long_long_int", FR_DTYPE_INT64},
+    {"ompi_mpi_integer8", FR_DTYPE_INT64},
+    {"ompi_mpi_aint", FR_DTYPE_INT64},
+    {"ompi_mpi_offset", FR_DTYPE_INT64},
     {"ompi_mpi_count", FR_DTYPE_INT64},
-    {"ompi_mpi_unsigned_long", FR_DTYPE_UINT64}, {"ompi_mpi_uint64_t", FR_DTYPE_UINT64},
+    {"ompi_mpi_unsigned_long", FR_DTYPE_UINT64},
+    {"ompi_mpi_uint64_t", FR_DTYPE_UINT64},
     {"ompi_mpi_unsigned_long_long", FR_DTYPE_UINT64},
-    {"ompi_mpi_float", FR_DTYPE_FLOAT32},    {"ompi_mpi_real", FR_DTYPE_FLOAT32},
-    {"ompi_mpi_real4", FR_DTYPE_FLOAT32},    {"ompi_mpi_double", FR_DTYPE_FLOAT64},
-    {"ompi_mpi_dblprec", FR_DTYPE_FLOAT64},  {"ompi_mpi_real8", FR_DTYPE_FLOAT64},
-    {"ompi_mpi_short", FR_DTYPE_OTHER},      {"ompi_mpi_int16_t", FR_DTYPE_OTHER},
-    {"ompi_mpi_uint16_t", FR_DTYPE_OTHER},   {"ompi_mpi_logical", FR_DTYPE_OTHER},
-    {"ompi_mpi_c_bool", FR_DTYPE_OTHER},     {"ompi_mpi_cplex", FR_DTYPE_OTHER},
-    {"ompi_mpi_dblcplex", FR_DTYPE_OTHER},   {"ompi_mpi_c_float_complex", FR_DTYPE_OTHER},
+    {"ompi_mpi_float", FR_DTYPE_FLOAT32},
+    {"ompi_mpi_real", FR_DTYPE_FLOAT32},
+    {"ompi_mpi_real4", FR_DTYPE_FLOAT32},
+    {"ompi_mpi_double", FR_DTYPE_FLOAT64},
+    {"ompi_mpi_dblprec", FR_DTYPE_FLOAT64},
+    {"ompi_mpi_real8", FR_DTYPE_FLOAT64},
+    {"ompi_mpi_short", FR_DTYPE_OTHER},
+    {"ompi_mpi_int16_t", FR_DTYPE_OTHER},
+    {"ompi_mpi_uint16_t", FR_DTYPE_OTHER},
+    {"ompi_mpi_logical", FR_DTYPE_OTHER},
+    {"ompi_mpi_c_bool", FR_DTYPE_OTHER},
+    {"ompi_mpi_cplex", FR_DTYPE_OTHER},
+    {"ompi_mpi_dblcplex", FR_DTYPE_OTHER},
+    {"ompi_mpi_c_float_complex", FR_DTYPE_OTHER},
     {"ompi_mpi_c_double_complex", FR_DTYPE_OTHER},
 };
 
-#define TYPE_SLOTS 256
-static struct {
-    MPI_Datatype handle;
-    struct fr_type type;
-} types[TYPE_SLOTS];
-
-static uint32_t type_hash(MPI_Datatype t)
-{
-    return (uint32_t)(((uint64_t)(uintptr_t)t * 0x9e3779b97f4a7c15ull) >> 56);
-}
+struct fr_type_slot fr_types[FR_TYPES];
 
 /* A function that this MPI does not have: nobody can call it through the shim by right. */
 static int no_such_function(void)
@@ -141,25 +149,25 @@ static void learn_types(void)
 
         if (!t || fr_pmpi.Type_size(t, &size) != MPI_SUCCESS || size < 0)
             continue;
-        for (h = type_hash(t); types[h].handle; h = (h + 1) % TYPE_SLOTS)
-            if (types[h].handle == t)
+        for (h = fr_type_hash(t); fr_types[h].handle; h = (h + 1) % FR_TYPES)
+            if (fr_types[h].handle == t)
                 break;
-        types[h].handle = t;
-        types[h].type.size_bytes = (uint32_t)size;
-        types[h].type.code = type_names[i].code;
+        fr_types[h].handle = t;
+        fr_types[h].type.size_bytes = (uint32_t)size;
+        fr_types[h].type.code = type_names[i].code;
     }
 }
 
-struct fr_type fr_mpi_type(MPI_Datatype t)
+struct fr_type fr_type_slow(MPI_Datatype t)
 {
     struct fr_type ret = {0, FR_DTYPE_OTHER};
     int size = 0;
 
     if (t == FR_NO_TYPE)
         return ret;
-    for (uint32_t h = type_hash(t); types[h].handle; h = (h + 1) % TYPE_SLOTS)
-        if (fr_likely(types[h].handle == t))
-            return types[h].type;
+    for (uint32_t h = fr_type_hash(t); fr_types[h].handle; h = (h + 1) % FR_TYPES)
+        if (fr_types[h].handle == t)
+            return fr_types[h].type;
     if (fr_pmpi.Type_size(t, &size) == MPI_SUCCESS && size > 0)
         ret.size_bytes = (uint32_t)size;
     return ret;

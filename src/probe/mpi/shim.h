@@ -38,15 +38,15 @@ struct fr_pmpi {
     int (*Name)(FR_LIST(FR_C_DECL, __VA_ARGS__));                                                  \
     int (*I##lower)(FR_LIST(FR_C_DECL, __VA_ARGS__), MPI_Request *);                               \
     int (*lower##_init)(FR_LIST(FR_C_DECL, __VA_ARGS__), MPI_Info, MPI_Request *);                 \
-    void *f_##lower;                                                                           \
-    void *f_i##lower;                                                                          \
+    void *f_##lower;                                                                               \
+    void *f_i##lower;                                                                              \
     void *f_##lower##_init;
 #define SEND(Name, lower, UPPER)                                                                   \
     int (*Name)(const void *, int, MPI_Datatype, int, int, MPI_Comm);                              \
     int (*I##lower)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);           \
     int (*Name##_init)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);        \
-    void *f_##lower;                                                                           \
-    void *f_i##lower;                                                                          \
+    void *f_##lower;                                                                               \
+    void *f_i##lower;                                                                              \
     void *f_##lower##_init;
 #define CREATE(Name, lower, UPPER, ...)                                                            \
     int (*Name)(FR_LIST(FR_C_DECL, __VA_ARGS__));                                                  \
@@ -57,7 +57,9 @@ struct fr_pmpi {
 #undef SEND
 #undef CREATE
 #undef CREATE_GROUP
-#define PLAIN(Name, lower, UPPER) __typeof__(&PMPI_##Name) Name; void *f_##lower;
+#define PLAIN(Name, lower, UPPER)                                                                  \
+    __typeof__(&PMPI_##Name) Name;                                                                 \
+    void *f_##lower;
 #define QUERY(Name) __typeof__(&PMPI_##Name) Name;
 #include "probe/mpi/plain.def"
 #undef PLAIN
@@ -132,7 +134,7 @@ int fr_mpi_start(void) FR_HIDDEN; /* find the functions, open the segment; 1 whe
 void fr_mpi_initialized(void) FR_HIDDEN;
 void fr_mpi_finalizing(void) FR_HIDDEN;
 void fr_mpi_stopped(void) FR_HIDDEN;
-struct fr_type fr_mpi_type(MPI_Datatype t) FR_HIDDEN;
+struct fr_type fr_type_slow(MPI_Datatype t) FR_HIDDEN;
 
 /* comm.c */
 void fr_comm_setup(void) FR_HIDDEN;
@@ -140,7 +142,7 @@ struct fr_comm *fr_comm_find_slow(MPI_Comm c) FR_HIDDEN;
 void fr_comm_created(MPI_Comm c) FR_HIDDEN;
 void fr_comm_named(MPI_Comm c) FR_HIDDEN;
 int32_t fr_comm_peer(const struct fr_comm *m, int comm_rank) FR_HIDDEN;
-void fr_comm_complete(struct fr_comm *m, uint64_t seq, uint64_t t) FR_HIDDEN;
+void fr_comm_complete_slow(struct fr_comm *m, uint64_t seq, uint64_t t) FR_HIDDEN;
 void fr_comm_forget(MPI_Comm c) FR_HIDDEN;
 
 /* The slot's progress is written by whoever calls on it: one at a time, but for a completion in
@@ -152,9 +154,9 @@ static inline uint64_t fr_slot_open(struct fr_seg_comm *s)
         for (int i = 0; i < 1000; i++) {
             uint64_t v = __atomic_load_n(&s->version, __ATOMIC_RELAXED);
 
-            if (!(v & 1) && __atomic_compare_exchange_n(&s->version, &v, v + 1, 0,
-                                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-                __atomic_thread_fence(__ATOMIC_RELEASE);
+            if (!(v & 1) && __atomic_compare_exchange_n(&s->version, &v, v + 1, 0, __ATOMIC_ACQUIRE,
+                                                        __ATOMIC_RELAXED)) {
+                fr_fence_release();
                 return v + 2;
             }
         }
@@ -202,7 +204,6 @@ void fr_request_start(uint32_t id, uint64_t t) FR_HIDDEN;
 void fr_request_end(uint32_t id, struct fr_lane *l, uint64_t t, int failed, int source) FR_HIDDEN;
 void fr_request_remove(uint32_t id) FR_HIDDEN;
 struct fr_request *fr_request_at(uint32_t id) FR_HIDDEN;
-void fr_op_record(struct fr_lane *l, const struct fr_request *r, uint64_t t_end) FR_HIDDEN;
 
 #define FR_COMM_CACHE 512
 extern uint16_t fr_comm_cache[FR_COMM_CACHE] FR_HIDDEN; /* index + 1 of fr_comms */
@@ -221,6 +222,63 @@ static inline struct fr_comm *fr_comm_find(MPI_Comm c)
     if (fr_likely(i) && fr_likely(__atomic_load_n(&fr_comms[i - 1].handle, __ATOMIC_RELAXED) == c))
         return &fr_comms[i - 1];
     return fr_comm_find_slow(c);
+}
+
+/* Operation `seq` is complete. Inline: the one blocking operation of a communicator. */
+static inline void fr_comm_complete(struct fr_comm *m, uint64_t seq, uint64_t t)
+{
+    struct fr_seg_comm *s = m->slot;
+    uint64_t v;
+
+    if (fr_unlikely(fr_mpi.multiple || m->outstanding != 1)) {
+        fr_comm_complete_slow(m, seq, t);
+        return;
+    }
+    m->outstanding = 0;
+    m->completed = m->enqueued;
+    m->done_mask = 0;
+    v = fr_version_open(&s->version);
+    fr_store(&s->completed, m->completed);
+    fr_store(&s->t_completed, t);
+    fr_version_close(&s->version, v);
+}
+
+/* Write the record of an operation that ended. */
+static inline void fr_op_record(struct fr_lane *l, const struct fr_request *q, uint64_t t_end)
+{
+    struct fr_record *r = fr_lane_record(l);
+
+    r->t_enq = r->t_start = q->t_enq;
+    r->t_end = t_end;
+    r->bytes = q->bytes;
+    r->seq = (uint32_t)q->seq;
+    r->comm = q->comm ? (uint16_t)q->comm->index : (uint16_t)FR_COMM_NONE;
+    r->op = q->op;
+    r->dtype = q->dtype;
+    r->flags = q->flags;
+    r->algo = r->proto = r->channels = 0;
+    r->peer = q->peer;
+    fr_lane_commit(l);
+}
+
+/* Predefined types are remembered: their handles are never freed. */
+#define FR_TYPES 256
+struct fr_type_slot {
+    MPI_Datatype handle;
+    struct fr_type type;
+};
+extern struct fr_type_slot fr_types[FR_TYPES] FR_HIDDEN;
+
+static inline uint32_t fr_type_hash(MPI_Datatype t)
+{
+    return (uint32_t)(((uint64_t)(uintptr_t)t * 0x9e3779b97f4a7c15ull) >> 56);
+}
+
+static inline struct fr_type fr_mpi_type(MPI_Datatype t)
+{
+    const struct fr_type_slot *s = &fr_types[fr_type_hash(t)];
+
+    return fr_likely(s->handle == t) ? s->type : fr_type_slow(t);
 }
 
 /* Begin a wrapper. Returns 1 when the call is to be watched. */

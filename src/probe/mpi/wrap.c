@@ -125,6 +125,7 @@ FR_EXPORT int MPI_Init(int *argc, char ***argv)
     int rc;
 
     fr_mpi_start();
+    fr_probe_open(); /* before: a rank that never gets out of here is seen, too */
     rc = fr_pmpi.Init(argc, argv);
     if (rc == MPI_SUCCESS)
         fr_mpi_initialized();
@@ -136,6 +137,7 @@ FR_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provid
     int rc;
 
     fr_mpi_start();
+    fr_probe_open();
     rc = fr_pmpi.Init_thread(argc, argv, required, provided);
     if (rc == MPI_SUCCESS)
         fr_mpi_initialized();

@@ -16,7 +16,7 @@
 struct job {
     char dir[64]; /* temporary; the segments are in dir/seg */
     int ranks;
-    pid_t pid; /* of mpirun */
+    pid_t pid;                         /* of mpirun */
     struct fr_segment *seg[JOB_RANKS]; /* by rank */
     struct fr_record *rec[JOB_RANKS];
     int nrec[JOB_RANKS];
@@ -24,7 +24,8 @@ struct job {
 };
 
 /* Start `program` (in build/test) with one argument; `env` is NULL or one more NAME=value. */
-void job_start(struct job *j, const char *program, const char *scenario, int ranks, const char *env);
+void job_start(struct job *j, const char *program, const char *scenario, int ranks,
+               const char *env);
 
 /* Wait until all ranks said that they are done, and open and read all segments. */
 void job_done(struct job *j);

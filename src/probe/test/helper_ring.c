@@ -64,7 +64,8 @@ static void check(void *arg, uint32_t lane, uint64_t index, const struct fr_reco
 
     (void)lane;
     /* With several threads a lane may be handed on; then each writer's numbers only go up. */
-    if (ret->last[n & 0xff] > i || (ret->threads == 1 && i != index) || r->t_start != n + (mix(n) & 0xffff) || r->t_end != r->t_start + 1 ||
+    if (ret->last[n & 0xff] > i || (ret->threads == 1 && i != index) ||
+        r->t_start != n + (mix(n) & 0xffff) || r->t_end != r->t_start + 1 ||
         r->bytes != mix(n + 1) || r->seq != (uint32_t)mix(n + 2) || r->comm != i % FR_SEG_COMMS ||
         r->op != (uint8_t)mix(n + 3) || r->dtype != (uint8_t)mix(n + 4) ||
         r->channels != (uint8_t)i || r->peer != (int32_t)mix(n + 5))

@@ -8,11 +8,12 @@
 #include <mpi.h>
 
 extern void mpi_init_(MPI_Fint *);
-extern void mpi_allreduce_(void *, void *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *);
+extern void mpi_allreduce_(void *, void *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *,
+                           MPI_Fint *);
 extern void MPI_BARRIER(MPI_Fint *, MPI_Fint *);
 extern void mpi_comm_dup__(MPI_Fint *, MPI_Fint *, MPI_Fint *);
-extern void mpi_iallreduce(void *, void *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *,
-                           MPI_Fint *);
+extern void mpi_iallreduce(void *, void *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *,
+                           MPI_Fint *, MPI_Fint *);
 extern void mpi_waitall_(MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *);
 extern void mpi_comm_rank_(MPI_Fint *, MPI_Fint *, MPI_Fint *);
 extern void mpi_finalize_(MPI_Fint *);

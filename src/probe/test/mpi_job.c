@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 #include <mpi.h>
-#include <mpi-ext.h>
+
+#include <mpi-ext.h> /* needs mpi.h before it */
 
 #include "fullrank/fullrank.h"
 
@@ -210,6 +211,31 @@ static void blocked(void)
     MPI_Allreduce(&b, &a, 1, MPI_INT, MPI_SUM, c);
 }
 
+/* More of everything than there is room for. */
+static void overflow(void)
+{
+    enum { MANY = 9000, FLIGHT = 150, COMMS = 300 };
+    static MPI_Request q[2 * MANY];
+    static int in[MANY], out[MANY];
+    MPI_Comm c;
+
+    for (int i = 0; i < FLIGHT; i++)
+        MPI_Iallreduce(&in[i], &out[i], 1, MPI_INT, MPI_SUM, W, &q[i]);
+    for (int i = FLIGHT - 1; i >= 0; i--)
+        MPI_Wait(&q[i], MPI_STATUS_IGNORE);
+    for (int i = 0; i < MANY; i++)
+        MPI_Irecv(&in[i], 1, MPI_INT, 1 - rank, i, W, &q[i]);
+    for (int i = 0; i < MANY; i++)
+        MPI_Isend(&out[i], 1, MPI_INT, 1 - rank, i, W, &q[MANY + i]);
+    MPI_Waitall(2 * MANY, q, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < COMMS; i++) {
+        MPI_Comm_dup(W, &c);
+        MPI_Barrier(c);
+        MPI_Comm_free(&c);
+    }
+    MPI_Barrier(W);
+}
+
 static void forks(void)
 {
     pid_t pid;
@@ -233,9 +259,11 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } scenarios[] = {{"blocking", blocking}, {"nonblocking", nonblocking},
-                     {"persistent", persistent}, {"p2p", p2p}, {"comms", comms},
-                     {"threads", threads}, {"blocked", blocked}, {"forks", forks}};
+    } scenarios[] = {{"blocking", blocking},     {"nonblocking", nonblocking},
+                     {"persistent", persistent}, {"p2p", p2p},
+                     {"comms", comms},           {"threads", threads},
+                     {"blocked", blocked},       {"forks", forks},
+                     {"overflow", overflow}};
     const char *name = argc > 1 ? argv[1] : "";
     int provided;
 

@@ -138,7 +138,8 @@ static void sends_and_receives_of_a_pair_have_the_same_numbers_and_bytes(void **
     job_done(&j);
     for (int a = 0; a < 4; a++)
         for (int b = 0; b < 4; b++) {
-            int ns = records_of(&j, a, FR_OP_SEND, s, 64), nv = records_of(&j, b, FR_OP_RECV, v, 64);
+            int ns = records_of(&j, a, FR_OP_SEND, s, 64),
+                nv = records_of(&j, b, FR_OP_RECV, v, 64);
             uint64_t sent = 0, received = 0;
             uint32_t ks = 0, kv = 0;
 
@@ -330,6 +331,46 @@ static void a_job_that_nobody_watches_runs_as_if_there_were_no_shim(void **state
     }
 }
 
+static void what_finds_no_room_is_counted_and_the_rest_stays_right(void **state)
+{
+    struct job j;
+
+    (void)state;
+    job_start(&j, "mpi_job", "overflow", 2, NULL);
+    job_done(&j);
+    for (int r = 0; r < 2; r++) {
+        const struct fr_seg_comm *w = job_comm(&j, r, job_hash(four, 2), 0);
+        const struct fr_seg_header *h = fr_segment_header(j.seg[r]);
+        struct fr_seg_lane lane;
+
+        /* 150 collectives waited for backwards, 300 duplicates, a barrier: all complete. */
+        assert_int_equal(w->enqueued, 150 + 300 + 1);
+        assert_int_equal(w->completed, 150 + 300 + 1);
+        assert_int_equal(h->comm_used, FR_SEG_COMMS);
+        assert_int_equal(h->dropped, 300 + 2 - FR_SEG_COMMS); /* + the world and self */
+        assert_int_equal(fr_segment_lane(j.seg[r], 0, &lane), 0);
+        assert_true(lane.dropped >= 9000 - 8192); /* receives beyond the table */
+        /* Each operation is a record that was read, one that was overwritten, or a drop. */
+        assert_int_equal((uint64_t)j.nrec[r] + j.lost[r] + lane.dropped,
+                         150 + 2 * 9000 + 2 * 300 + 1);
+    }
+    assert_int_equal(job_end(&j), 0);
+}
+
+static void preloaded_into_a_program_without_mpi_it_does_nothing(void **state)
+{
+    char dir[] = "/tmp/fr-none-XXXXXX", cmd[1200];
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(cmd, sizeof cmd,
+             "test -z \"$(FULLRANK_DEBUG=1 FULLRANK_PROBE_DIR=%s LD_BIND_NOW=1 "
+             "LD_PRELOAD=%s/lib/libfullrank-mpi.so cat /dev/null 2>&1)\"",
+             dir, FR_BUILD_DIR);
+    assert_int_equal(system(cmd), 0);
+    assert_int_equal(rmdir(dir), 0); /* empty */
+}
+
 static void level_hang_still_numbers_everything_but_reads_no_run_queue(void **state)
 {
     struct job j;
@@ -359,6 +400,8 @@ int main(void)
         cmocka_unit_test(a_blocked_rank_shows_what_it_waits_for_and_in_what),
         cmocka_unit_test(a_child_of_fork_does_not_write_into_its_parents_segment),
         cmocka_unit_test(a_job_that_nobody_watches_runs_as_if_there_were_no_shim),
+        cmocka_unit_test(what_finds_no_room_is_counted_and_the_rest_stays_right),
+        cmocka_unit_test(preloaded_into_a_program_without_mpi_it_does_nothing),
         cmocka_unit_test(level_hang_still_numbers_everything_but_reads_no_run_queue),
     };
 

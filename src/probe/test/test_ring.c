@@ -16,8 +16,8 @@
 /* The probe belongs to a process: each case runs in a child. */
 static struct ring_result run(int threads, uint64_t records, int slow)
 {
-    struct ring_result *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
-                                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct ring_result *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct ring_result ret;
     char dir[] = "/tmp/fr-ring-XXXXXX";
     int status = -1;

@@ -79,7 +79,8 @@ static const char *fill_text(struct fr_rng *r)
 
 static double fill_double(struct fr_rng *r)
 {
-    static const double EDGES[] = {0, 1, -1, INFINITY, -INFINITY, 5e-324, 1.7976931348623157e308, 9007199254740993.0};
+    static const double EDGES[] = {
+        0, 1, -1, INFINITY, -INFINITY, 5e-324, 1.7976931348623157e308, 9007199254740993.0};
     uint64_t bits = fr_rng_u64(r);
     double d;
 
@@ -93,11 +94,14 @@ static double fill_double(struct fr_rng *r)
 
 static uint64_t fill_integer(struct fr_rng *r)
 {
-    static const uint64_t EDGES[] = {0, 1, UINT64_MAX, INT64_MAX, (uint64_t)INT64_MIN, INT32_MAX, UINT32_MAX, 0x80000000u};
+    static const uint64_t EDGES[] = {
+        0, 1, UINT64_MAX, INT64_MAX, (uint64_t)INT64_MIN, INT32_MAX, UINT32_MAX, 0x80000000u};
 
-    return fr_rng_below(r, 2) ? EDGES[fr_rng_below(r, sizeof EDGES / sizeof EDGES[0])] : fr_rng_u64(r);
+    return fr_rng_below(r, 2) ? EDGES[fr_rng_below(r, sizeof EDGES / sizeof EDGES[0])]
+                              : fr_rng_u64(r);
 }
 
+/* clang-format off */
 /* The members of each struct, written down a second time: a column that its table forgets shows as a difference.
  * N name, T text, D double, I integer. */
 #define ROW_MEMBERS(KIND, N, T, D, I)                                                              \
@@ -142,14 +146,19 @@ static uint64_t fill_integer(struct fr_rng *r)
     default:                                                                                       \
         fail_msg("no such kind: %d", (int)(KIND));                                                 \
     }
+/* clang-format on */
 
 size_t row_bytes(enum fr_row_kind kind)
 {
     static const size_t BYTES[FR_ROW_KINDS] = {
-        [FR_ROW_JOB] = sizeof(struct fr_row_job),           [FR_ROW_ATTEMPT] = sizeof(struct fr_row_attempt),
-        [FR_ROW_STEP] = sizeof(struct fr_row_step),         [FR_ROW_SPAN] = sizeof(struct fr_row_span),
-        [FR_ROW_INCIDENT] = sizeof(struct fr_row_incident), [FR_ROW_DECISION] = sizeof(struct fr_row_decision),
-        [FR_ROW_ACTION] = sizeof(struct fr_row_action),     [FR_ROW_NODE] = sizeof(struct fr_row_node),
+        [FR_ROW_JOB] = sizeof(struct fr_row_job),
+        [FR_ROW_ATTEMPT] = sizeof(struct fr_row_attempt),
+        [FR_ROW_STEP] = sizeof(struct fr_row_step),
+        [FR_ROW_SPAN] = sizeof(struct fr_row_span),
+        [FR_ROW_INCIDENT] = sizeof(struct fr_row_incident),
+        [FR_ROW_DECISION] = sizeof(struct fr_row_decision),
+        [FR_ROW_ACTION] = sizeof(struct fr_row_action),
+        [FR_ROW_NODE] = sizeof(struct fr_row_node),
     };
 
     return BYTES[kind];
@@ -169,7 +178,8 @@ void fill_row(struct fr_rng *r, enum fr_row_kind kind, unsigned i, union any_row
 #undef I
     switch (kind) { /* the last member of each key: unlike those of other rows */
     case FR_ROW_JOB:
-        snprintf(ret->job.job, sizeof ret->job.job, "%u'%.40s", i, HOSTILE[fr_rng_below(r, N_HOSTILE)]);
+        snprintf(ret->job.job, sizeof ret->job.job, "%u'%.40s", i,
+                 HOSTILE[fr_rng_below(r, N_HOSTILE)]);
         /* not what lay behind a longer name before */
         memset(ret->job.job + strlen(ret->job.job), 0, sizeof ret->job.job - strlen(ret->job.job));
         break;
@@ -231,7 +241,8 @@ void free_texts(enum fr_row_kind kind, union any_row *row)
 
 struct fr_row_step step_row(const char *job, uint64_t step)
 {
-    struct fr_row_step row = {.step = step, .loss = 1.0 / (double)(step + 1), .tokens = (double)NAN};
+    struct fr_row_step row = {
+        .step = step, .loss = 1.0 / (double)(step + 1), .tokens = (double)NAN};
 
     snprintf(row.job, sizeof row.job, "%s", job);
     row.end_unix_ns = (int64_t)step;
@@ -291,7 +302,8 @@ void wait_for(int (*ask)(void *arg), void *arg)
     }
 }
 
-static int take_integer(int n, const char *const *names, const struct fr_ledger_value *values, void *arg)
+static int take_integer(int n, const char *const *names, const struct fr_ledger_value *values,
+                        void *arg)
 {
     (void)names;
     assert_int_equal(n, 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* helper.h - what the tests of the ledger share: a folder of one's own, rows of any kind with any content */
+/* helper.h - what the tests of the ledger share: a folder of one's own, rows of any kind with any
+ * content */
 #ifndef FR_STORE_TEST_HELPER_H
 #define FR_STORE_TEST_HELPER_H
 

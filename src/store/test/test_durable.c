@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_durable.c - what was said to be on the disk is there, after SIGKILL and after the disk was full */
+/* test_durable.c - what was said to be on the disk is there, after SIGKILL and after the disk was
+ * full */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -27,14 +28,15 @@ static int is_whole(const char *path)
 
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &st, NULL), SQLITE_OK);
-    ok = sqlite3_step(st) == SQLITE_ROW && strcmp((const char *)sqlite3_column_text(st, 0), "ok") == 0;
+    ok = sqlite3_step(st) == SQLITE_ROW &&
+         strcmp((const char *)sqlite3_column_text(st, 0), "ok") == 0;
     sqlite3_finalize(st);
     sqlite3_close(db);
     return ok;
 }
 
-/* Append rows for ever; write each number to the pipe once it is said to be durable. Several rows to a wait, so that
- * the kill falls into groups too. */
+/* Append rows for ever; write each number to the pipe once it is said to be durable. Several rows
+ * to a wait, so that the kill falls into groups too. */
 static void append_until_killed(int out, uint64_t first, struct fr_rng *r)
 {
     struct fr_ledger *lg = must_open(file);
@@ -79,7 +81,8 @@ static void kill_9_at_any_moment_loses_nothing_that_was_acknowledged(void **stat
             append_until_killed(out[1], first, &mine);
         }
         close(out[1]);
-        /* The first acknowledgement shows that it is at work (or, each fifth time, kill it even while it opens). */
+        /* The first acknowledgement shows that it is at work (or, each fifth time, kill it even
+         * while it opens). */
         if (repeat % 5 && read(out[0], &got, sizeof got) == sizeof got)
             acknowledged = got;
         nanosleep(&moment, NULL); /* the random moment itself: nothing is waited for */
@@ -96,9 +99,11 @@ static void kill_9_at_any_moment_loses_nothing_that_was_acknowledged(void **stat
         {
             char sql[200];
 
-            snprintf(sql, sizeof sql, "SELECT count(*) FROM steps WHERE step <= %llu", (unsigned long long)acknowledged);
+            snprintf(sql, sizeof sql, "SELECT count(*) FROM steps WHERE step <= %llu",
+                     (unsigned long long)acknowledged);
             assert_int_equal(ask_integer(file, sql), acknowledged);
-            snprintf(sql, sizeof sql, "SELECT count(*) FROM decisions WHERE id <= %llu", (unsigned long long)acknowledged);
+            snprintf(sql, sizeof sql, "SELECT count(*) FROM decisions WHERE id <= %llu",
+                     (unsigned long long)acknowledged);
             assert_int_equal(ask_integer(file, sql), acknowledged);
         }
     }
@@ -118,7 +123,8 @@ static uint64_t append_incident(struct fr_ledger *lg, uint64_t id, const char *e
 }
 
 /* Append until the disk is full, take back the limit, and all that was queued arrives. */
-static void fill_and_recover(struct fr_ledger *lg, int code, const char *words, void (*make_room)(void *), void *arg)
+static void fill_and_recover(struct fr_ledger *lg, int code, const char *words,
+                             void (*make_room)(void *), void *arg)
 {
     static char evidence[20001];
     struct fr_err err = FR_ERR_INIT;
@@ -162,7 +168,8 @@ static void take_back_limit(void *arg)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, arg), 0);
 }
 
-static void a_file_size_limit_is_told_and_after_it_is_gone_everything_queued_is_committed(void **state)
+static void
+a_file_size_limit_is_told_and_after_it_is_gone_everything_queued_is_committed(void **state)
 {
     struct rlimit old, small;
     struct fr_ledger *lg = must_open(file);
@@ -221,8 +228,8 @@ static void a_full_disk_is_told_and_after_room_is_made_everything_queued_is_comm
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* While nothing can be written and the queue is full: steps are dropped and counted after a bounded time, an incident
- * waits, and enters when there is room again. */
+/* While nothing can be written and the queue is full: steps are dropped and counted after a bounded
+ * time, an incident waits, and enters when there is room again. */
 struct late {
     struct fr_ledger *lg;
     struct rlimit *old;
@@ -257,7 +264,7 @@ static void a_full_queue_drops_only_steps_and_counts_them(void **state)
     pthread_t thread;
 
     (void)state;
-    signal(SIGXFSZ, SIG_IGN);
+    signal(SIGXFSZ, SIG_DFL); /* the writer must not depend on its program's care */
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     none = (struct rlimit){.rlim_cur = 0, .rlim_max = old.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_ledger.c - which files are opened, which are refused and with what words, and that a refused one is untouched */
+/* test_ledger.c - which files are opened, which are refused and with what words, and that a refused
+ * one is untouched */
 #include <errno.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -13,7 +14,8 @@
 #include "base/fs.h"
 #include "helper.h"
 
-/* Opening fails with this code, the sentence holds `words` and the file's name, is one line, and the result is untouched. */
+/* Opening fails with this code, the sentence holds `words` and the file's name, is one line, and
+ * the result is untouched. */
 static void assert_refused(const char *path, int code, const char *words)
 {
     struct fr_ledger *lg = (void *)&lg;
@@ -60,7 +62,8 @@ static void a_second_owner_in_the_same_process_is_refused_by_pid(void **state)
     char words[96], alias[400];
 
     (void)state;
-    snprintf(words, sizeof words, "is in use by pid %ld (stop it, or give another --ledger)", (long)getpid());
+    snprintf(words, sizeof words, "is in use by pid %ld (stop it, or give another --ledger)",
+             (long)getpid());
     assert_refused(file, -EBUSY, words);
     snprintf(alias, sizeof alias, "%s/alias.db", folder);
     assert_int_equal(symlink(file, alias), 0);
@@ -69,7 +72,8 @@ static void a_second_owner_in_the_same_process_is_refused_by_pid(void **state)
     fr_ledger_close(must_open(file)); /* free again */
 }
 
-static void a_second_owner_in_another_process_is_refused_until_the_first_dies_however_it_dies(void **state)
+static void
+a_second_owner_in_another_process_is_refused_until_the_first_dies_however_it_dies(void **state)
 {
     int up[2];
     char byte, words[96];
@@ -108,7 +112,8 @@ static void a_newer_schema_is_refused_with_what_to_do(void **state)
     run_sql(file, "PRAGMA user_version = 9; PRAGMA wal_checkpoint(TRUNCATE)");
     assert_int_equal(fr_fs_read(file, 1 << 28, &before, NULL), 0);
     assert_refused(file, -EPROTO,
-                   "runs.db: ledger has schema 9, this program knows up to 1 (upgrade fullrank-controller, or give"
+                   "runs.db: ledger has schema 9, this program knows up to 1 (upgrade "
+                   "fullrank-controller, or give"
                    " another --ledger)");
     assert_int_equal(fr_ledger_reader_open(file, &rd, &err), -EPROTO);
     assert_null(rd);
@@ -125,7 +130,8 @@ static void what_is_no_ledger_is_refused_and_left_as_it_was(void **state)
 
     (void)state;
     write_file(file, TEXT, sizeof TEXT - 1);
-    assert_refused(file, -EMEDIUMTYPE, "is no ledger, nor any SQLite database (give another --ledger)");
+    assert_refused(file, -EMEDIUMTYPE,
+                   "is no ledger, nor any SQLite database (give another --ledger)");
     assert_int_equal(fr_fs_read(file, 1 << 20, &before, NULL), 0);
     assert_string_equal(fr_buf_str(&before), TEXT);
     fr_buf_fini(&before);
@@ -151,8 +157,9 @@ static void what_is_no_ledger_is_refused_and_left_as_it_was(void **state)
     assert_refused(folder, -EMEDIUMTYPE, "is no file");
 }
 
-/* Property: with some of its bytes overwritten the ledger is refused in one sentence, or it opens and its rows can be
- * read or fail to be read; nothing crashes, and a refused file keeps its bytes. */
+/* Property: with some of its bytes overwritten the ledger is refused in one sentence, or it opens
+ * and its rows can be read or fail to be read; nothing crashes, and a refused file keeps its bytes.
+ */
 static void a_damaged_ledger_is_refused_in_one_sentence_and_left_as_it_was(void **state)
 {
     struct fr_buf whole = FR_BUF_INIT;
@@ -227,7 +234,8 @@ static void a_file_of_schema_0_is_brought_up_to_date_once(void **state)
     (void)state;
     write_file(file, "", 0); /* what a crash right after creation leaves behind */
     fr_ledger_close(must_open(file));
-    assert_int_equal(ask_integer(file, "SELECT count(*) FROM sqlite_schema WHERE type = 'table'"), FR_ROW_KINDS - 1);
+    assert_int_equal(ask_integer(file, "SELECT count(*) FROM sqlite_schema WHERE type = 'table'"),
+                     FR_ROW_KINDS - 1);
     fr_ledger_close(must_open(file));
     remove(file);
     run_sql(file, "PRAGMA journal_mode = WAL"); /* a crash before the migration's commit */
@@ -250,7 +258,8 @@ static void a_reader_is_refused_what_is_not_there_or_not_yet_a_ledger(void **sta
     assert_null(rd);
 }
 
-/* Someone who may read the file and not write its folder can still read the ledger, also after its owner is gone. */
+/* Someone who may read the file and not write its folder can still read the ledger, also after its
+ * owner is gone. */
 static void a_reader_needs_no_right_to_write(void **state)
 {
     struct fr_row_step row = step_row("j", 1);
@@ -277,7 +286,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(a_second_owner_in_the_same_process_is_refused_by_pid),
-        IN_A_FOLDER(a_second_owner_in_another_process_is_refused_until_the_first_dies_however_it_dies),
+        IN_A_FOLDER(
+            a_second_owner_in_another_process_is_refused_until_the_first_dies_however_it_dies),
         IN_A_FOLDER(a_newer_schema_is_refused_with_what_to_do),
         IN_A_FOLDER(what_is_no_ledger_is_refused_and_left_as_it_was),
         IN_A_FOLDER(a_damaged_ledger_is_refused_in_one_sentence_and_left_as_it_was),

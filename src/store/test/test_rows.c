@@ -47,8 +47,8 @@ static void read_them_all(struct expected *e)
     fr_ledger_reader_close(rd);
 }
 
-/* Property: random rows of every kind are read back as they were, also after the file was closed and opened; written
- * again they replace themselves, and changed ones their old content. */
+/* Property: random rows of every kind are read back as they were, also after the file was closed
+ * and opened; written again they replace themselves, and changed ones their old content. */
 static void every_kind_comes_back_bit_for_bit_and_replaces_its_old_self(void **state)
 {
     struct fr_rng r = {20261130};
@@ -192,7 +192,8 @@ static int take_job(const void *row, void *arg)
     return 0;
 }
 
-static void a_text_that_is_null_comes_back_empty_and_an_endless_one_is_cut_at_a_character(void **state)
+static void
+a_text_that_is_null_comes_back_empty_and_an_endless_one_is_cut_at_a_character(void **state)
 {
     size_t bytes = FR_ROW_TEXT_BYTES + 100, kept = 0;
     char *text = malloc(bytes + 1);
@@ -231,7 +232,8 @@ static void the_migrations_make_the_columns_of_the_tables(void **state)
         int i = 0;
 
         assert_int_equal(
-            sqlite3_prepare_v2(db, "SELECT name, pk FROM pragma_table_info(?1) ORDER BY cid", -1, &st, NULL),
+            sqlite3_prepare_v2(db, "SELECT name, pk FROM pragma_table_info(?1) ORDER BY cid", -1,
+                               &st, NULL),
             SQLITE_OK);
         sqlite3_bind_text(st, 1, t->name, -1, SQLITE_STATIC);
         for (; sqlite3_step(st) == SQLITE_ROW; i++) {

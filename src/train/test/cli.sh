@@ -4,6 +4,7 @@
 set -u
 trainer=${1:?usage: cli.sh TRAINER}
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=0}" # what MPI_Init keeps is not ours
 dir=$(mktemp -d "${TMPDIR:-/tmp}/fullrank-cli-XXXXXX") || exit 1
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -40,6 +41,9 @@ refuse 1 "$dir/missing" 2 --dp 2 --data "$dir/missing"
 refuse 1 "too short for --seq" 2 --dp 2 --data "$dir/short"
 refuse 1 "--checkpoint-dir" 2 --dp 2 --checkpoint-dir /proc/none
 refuse 1 "--loss-file" 2 --dp 2 --loss-file "$dir/none/losses"
+
+refuse 1 "diverged" 2 --dp 2 --layers 1 --d-model 16 --heads 2 --seq 16 --quiet --warmup 0 \
+    --lr 1000 --min-lr 1000 --clip 0 --weight-decay 1000 --steps 50
 
 for option in --help --version; do
     if [ "$(timeout 60 mpirun -np 2 --oversubscribe "$trainer" $option </dev/null |

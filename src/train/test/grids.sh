@@ -10,6 +10,7 @@ set -u
 trainer=${1:?usage: grids.sh TRAINER}
 steps=${STEPS:-50}
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=0}" # what MPI_Init keeps is not ours
 dir=$(mktemp -d "${TMPDIR:-/tmp}/fullrank-grids-XXXXXX") || exit 1
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT TERM

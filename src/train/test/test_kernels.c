@@ -120,7 +120,7 @@ static void exp_is_within_two_units_of_libm(void **state)
     }
 }
 
-static void exp_stays_finite_outside_its_range(void **state)
+static void exp_stays_finite_outside_its_range_and_hands_on_nan(void **state)
 {
     const float x[4] = {-1e30f, -INFINITY, 1e30f, INFINITY};
     float y[4];
@@ -130,6 +130,9 @@ static void exp_stays_finite_outside_its_range(void **state)
     for (int i = 0; i < 4; i++)
         assert_true(isfinite(y[i]) && y[i] >= 0);
     assert_true(y[0] < 1e-37f && y[2] > 1e38f);
+    y[1] = NAN;
+    fr_exp(y, y + 1, 1);
+    assert_true(isnan(y[0])); /* a diverged run must not look well */
 }
 
 /* ---- backward = slope of forward ---- */
@@ -395,7 +398,7 @@ int main(void)
         cmocka_unit_test(attention_of_cblas_equals_the_plain_loop),
         cmocka_unit_test(attention_never_looks_ahead),
         cmocka_unit_test(exp_is_within_two_units_of_libm),
-        cmocka_unit_test(exp_stays_finite_outside_its_range),
+        cmocka_unit_test(exp_stays_finite_outside_its_range_and_hands_on_nan),
         cmocka_unit_test(layernorm_backward_agrees_with_finite_differences),
         cmocka_unit_test(layernorm_rows_have_mean_zero_and_variance_one),
         cmocka_unit_test(gelu_backward_agrees_with_finite_differences),

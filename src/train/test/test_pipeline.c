@@ -70,10 +70,12 @@ static void all_stages_together_finish_in_the_published_time(void **state)
 
                 for (int s = 0; s < stages; s++) {
                     const struct fr_op *o = &op[s][at[s]];
-                    int from = o->backward ? s + 1 : s - 1;
+                    int from;
 
-                    if (at[s] < 2 * micros)
-                        ready[s] = from < 0 || from == stages || done[from][o->backward][o->micro];
+                    if (at[s] == 2 * micros)
+                        continue;
+                    from = o->backward ? s + 1 : s - 1;
+                    ready[s] = from < 0 || from == stages || done[from][o->backward][o->micro];
                 }
                 for (int s = 0; s < stages; s++)
                     if (ready[s]) {

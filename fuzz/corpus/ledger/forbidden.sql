@@ -1,0 +1,1 @@
+ATTACH '/dev/null' AS x; DELETE FROM steps; PRAGMA user_version = 3

@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ingest.c - see ingest.h; the reply is made in reply.c */
+#include "control/ingest.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/xalloc.h"
+#include "control/act.h"
+#include "control/fleet.h"
+#include "control/reply.h"
+#include "control/steps.h"
+#include "fullrank/fullrank.h"
+#include "wire/agent.pb-c.h"
+#include "wire/message.h"
+#include "wire/record.h"
+
+#define OFFSET_WINDOW_NS 30000000000ull
+#define COMM_RUNS_MAX    64
+
+_Static_assert((int)FR_PROC_STOPPED == (int)FULLRANK__PROC_STATE__PROC_STOPPED &&
+                   (int)FR_PROC_GONE == (int)FULLRANK__PROC_STATE__PROC_GONE,
+               "the judge's process states are the wire's");
+
+/* --- clocks --- */
+
+static void update_offset(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r)
+{
+    int64_t off = (int64_t)c->now_ns - (int64_t)r->mono_ns;
+
+    if (r->spooled) { /* written long before it was received; the wall clocks are the better guess */
+        if (!n->offset_known[0] && !n->offset_known[1]) {
+            n->offset_ns[1] = r->unix_ns - c->unix_offset_ns - (int64_t)r->mono_ns;
+            n->offset_known[1] = true;
+            n->window_ns = c->now_ns;
+        }
+        return;
+    }
+    if (c->now_ns - n->window_ns > OFFSET_WINDOW_NS) {
+        n->offset_ns[1] = n->offset_ns[0];
+        n->offset_known[1] = n->offset_known[0];
+        n->offset_known[0] = false;
+        n->window_ns = c->now_ns;
+    }
+    if (!n->offset_known[0] || off < n->offset_ns[0]) {
+        n->offset_ns[0] = off;
+        n->offset_known[0] = true;
+    }
+}
+
+static uint64_t map_ns(const struct fr_ctl *c, const struct fr_cnode *n, uint64_t t)
+{
+    int64_t off, at;
+
+    if (t == 0 || t > INT64_MAX / 2)
+        return 0;
+    off = n->offset_known[0] ? n->offset_ns[0] : n->offset_ns[1];
+    if (n->offset_known[0] && n->offset_known[1] && n->offset_ns[1] < off)
+        off = n->offset_ns[1];
+    at = (int64_t)t + off;
+    if (at <= 0)
+        return 1;
+    return (uint64_t)at > c->now_ns ? c->now_ns : (uint64_t)at;
+}
+
+/* --- who is who --- */
+
+static struct fr_cjob *find_job(struct fr_ctl *c, const struct fr_cnode *n, const char *job, uint64_t epoch)
+{
+    struct fr_cjob *j = n->job && strcmp(n->job->job, job) == 0 ? n->job : fr_ctl_job(c, job);
+
+    if (!j)
+        return NULL;
+    if (epoch != j->epoch || !j->judging || !j->ranks) {
+        j->stale++;
+        c->counts.stale++;
+        return NULL;
+    }
+    return j;
+}
+
+/* The job when the rank is one that this node holds in the current attempt, else NULL. */
+static struct fr_cjob *find_rank(struct fr_ctl *c, const struct fr_cnode *n, const char *job, uint64_t epoch,
+                                 uint32_t rank)
+{
+    struct fr_cjob *j = find_job(c, n, job, epoch);
+    const struct fr_cattempt *a = j ? fr_job_current(j) : NULL;
+
+    if (!j)
+        return NULL;
+    if (rank >= j->nranks || a->nodes[rank / j->ranks_per_node] != n) {
+        j->foreign++;
+        return NULL;
+    }
+    return j;
+}
+
+/* --- communicators --- */
+
+static struct fr_ccomm *comm_slot(const struct fr_cjob *j, uint64_t hash, uint32_t instance)
+{
+    uint32_t i = (uint32_t)((hash ^ instance * 0x9e3779b97f4a7c15ull) * 0xff51afd7ed558ccdull >> 33);
+
+    for (i &= j->comms_cap - 1; j->comms[i].hash; i = (i + 1) & (j->comms_cap - 1))
+        if (j->comms[i].hash == hash && j->comms[i].instance == instance)
+            break;
+    return &j->comms[i];
+}
+
+const struct fr_ccomm *fr_job_comm(const struct fr_cjob *j, uint64_t hash, uint32_t instance)
+{
+    const struct fr_ccomm *s = j->comms_cap && hash ? comm_slot(j, hash, instance) : NULL;
+
+    return s && s->hash ? s : NULL;
+}
+
+static struct fr_ccomm *add_comm(struct fr_cjob *j, uint64_t hash, uint32_t instance)
+{
+    struct fr_ccomm *s;
+
+    if (2 * j->ncomms >= j->comms_cap) {
+        struct fr_ccomm *old = j->comms;
+        uint32_t n = j->comms_cap;
+
+        if (j->ncomms >= FR_JOB_COMMS_MAX)
+            return NULL;
+        j->comms_cap = n ? 2 * n : 64;
+        j->comms = fr_xcalloc(j->comms_cap, sizeof *j->comms);
+        for (uint32_t i = 0; i < n; i++)
+            if (old[i].hash)
+                *comm_slot(j, old[i].hash, old[i].instance) = old[i];
+        free(old);
+    }
+    s = comm_slot(j, hash, instance);
+    if (!s->hash) {
+        s->hash = hash;
+        s->instance = instance;
+        j->ncomms++;
+    }
+    return s;
+}
+
+static void take_comm(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Comm *m)
+{
+    struct fr_cjob *j = find_rank(c, n, m->job, m->epoch, m->seen_by);
+    struct fr_comm_key key = {m->members_hash, m->instance};
+    struct fr_ccomm *s;
+
+    if (!j)
+        return;
+    if (m->members_hash == 0 || m->size == 0 || m->size > j->nranks || m->n_runs % 3 != 0 ||
+        m->n_runs > 3 * COMM_RUNS_MAX) {
+        j->foreign++;
+        return;
+    }
+    for (size_t i = 0; i < m->n_runs; i += 3) {
+        uint64_t last = m->runs[i] + (uint64_t)m->runs[i + 1] * (m->runs[i + 2] ? m->runs[i + 2] - 1 : 0);
+
+        if (m->runs[i + 2] == 0 || m->runs[i + 2] > m->size || last >= j->nranks) {
+            j->foreign++;
+            return;
+        }
+    }
+    s = add_comm(j, m->members_hash, m->instance);
+    if (!s)
+        return;
+    s->size = m->size;
+    snprintf(s->name, sizeof s->name, "%.15s", m->name);
+    fr_judge_comm(j->judge, key, m->size, m->runs, (uint32_t)(m->n_runs / 3), s->name);
+}
+
+/* --- ranks --- */
+
+static void tell_proc(struct fr_cjob *j, uint32_t rank)
+{
+    const struct fr_crank *k = &j->ranks[rank];
+    struct fr_obs_proc o = {.state = (enum fr_proc_state)k->state,
+                            .state_since_ns = k->state_since_ns,
+                            .observed_ns = k->observed_ns,
+                            .cpu_ns = k->cpu_ns,
+                            .run_delay_ns = k->run_delay_ns,
+                            .throttled_ns = k->throttled_ns,
+                            .major_faults = k->major_faults,
+                            .stopped_ratio = k->stopped_ratio,
+                            .exit_signal = k->exit_signal,
+                            .exit_code = k->exit_code,
+                            .finalized = k->finalized};
+
+    fr_judge_proc(j->judge, rank, &o);
+}
+
+static double known(double v)
+{
+    return v > 0 ? v : (double)NAN; /* 0 is the wire's "not known" */
+}
+
+static bool same(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
+static void take_plan(struct fr_cjob *j, const Fullrank__Plan *p)
+{
+    double flops = known(p->flops_per_step), tokens = known(p->tokens_per_step);
+    double peak = known(p->peak_flops_per_rank);
+
+    if (p->last_checkpoint > j->attempt_checkpoint)
+        j->checkpoint_step = j->attempt_checkpoint = p->last_checkpoint;
+    if (j->total_steps == p->total_steps && j->checkpoint_every == p->checkpoint_every &&
+        same(j->flops_per_step, flops) && same(j->tokens_per_step, tokens) &&
+        same(j->peak_flops_per_rank, peak))
+        return;
+    j->total_steps = p->total_steps;
+    j->checkpoint_every = p->checkpoint_every;
+    j->flops_per_step = flops;
+    j->tokens_per_step = tokens;
+    j->peak_flops_per_rank = peak;
+    j->dirty = true;
+}
+
+static void take_grid(struct fr_cjob *j, uint32_t rank, const Fullrank__Rank *m)
+{
+    struct fr_crank *k = &j->ranks[rank];
+    int32_t index[5] = {0}, size[5] = {0};
+
+    if (m->n_grid_index != m->n_grid_size || m->n_grid_size == 0)
+        return;
+    for (size_t d = 0; d < m->n_grid_size && d < 5; d++) {
+        if (m->grid_size[d] < 0 || m->grid_index[d] < 0 ||
+            (m->grid_size[d] > 0 && m->grid_index[d] >= m->grid_size[d]))
+            return;
+        index[d] = m->grid_index[d];
+        size[d] = m->grid_size[d];
+    }
+    if (memcmp(index, k->grid_index, sizeof index) == 0 && memcmp(size, k->grid_size, sizeof size) == 0)
+        return;
+    memcpy(k->grid_index, index, sizeof index);
+    memcpy(k->grid_size, size, sizeof size);
+    fr_judge_grid(j->judge, rank, index, size);
+}
+
+static void take_now(struct fr_ctl *c, struct fr_cnode *n, struct fr_cjob *j, uint32_t rank,
+                     const Fullrank__Now *m, uint64_t observed_ns)
+{
+    struct fr_crank *k = &j->ranks[rank];
+    struct fr_obs_now o = {.op = m->op,
+                           .waits_for = m->waits_for,
+                           .since_ns = map_ns(c, n, m->since_ns),
+                           .comm = {m->members_hash, m->instance},
+                           .seq = m->seq,
+                           .bytes = m->bytes,
+                           .peer = m->peer,
+                           .observed_ns = observed_ns};
+
+    k->now_op = m->op;
+    k->now_since_ns = o.since_ns;
+    k->now_hash = m->members_hash;
+    k->now_instance = m->instance;
+    k->now_seq = m->seq;
+    k->now_peer = m->peer;
+    fr_judge_now(j->judge, rank, &o);
+}
+
+static void take_rank(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Rank *m)
+{
+    struct fr_cjob *j = find_rank(c, n, m->job, m->epoch, m->rank);
+    struct fr_crank *k;
+
+    if (!j)
+        return;
+    k = &j->ranks[m->rank];
+    if (k->state == FR_PROC_GONE && m->state != FULLRANK__PROC_STATE__PROC_GONE && k->pid == m->pid)
+        return; /* read before it ended, told after */
+    k->pid = m->pid;
+    k->state = m->state <= FULLRANK__PROC_STATE__PROC_GONE ? (uint32_t)m->state : FR_PROC_UNKNOWN;
+    k->state_since_ns = map_ns(c, n, m->state_since_ns);
+    k->observed_ns = map_ns(c, n, m->observed_ns ? m->observed_ns : 0);
+    k->cpu_ns = m->cpu_ns;
+    k->run_delay_ns = m->run_delay_ns;
+    k->throttled_ns = m->throttled_ns;
+    k->major_faults = m->major_faults;
+    k->stopped_ratio = m->stopped_ratio;
+    k->rss_bytes = m->rss_bytes;
+    k->finalized = m->finalized;
+    if (k->state == FR_PROC_GONE && !k->gone_ns)
+        k->gone_ns = k->state_since_ns ? k->state_since_ns : c->now_ns;
+    fr_ratio_update(&k->cpu, k->observed_ns, k->cpu_ns, 1e9);
+    fr_ratio_update(&k->run_delay, k->observed_ns, k->run_delay_ns, 1e9);
+    k->phase = m->phase;
+    k->phase_since_ns = map_ns(c, n, m->phase_since_ns);
+    k->step = m->step;
+    k->checkpoint_step = m->checkpoint_step;
+    if (m->checkpoint_step > j->attempt_checkpoint)
+        j->checkpoint_step = j->attempt_checkpoint = m->checkpoint_step;
+    tell_proc(j, m->rank);
+    fr_judge_phase(j->judge, m->rank, m->phase, k->phase_since_ns, m->step);
+    take_grid(j, m->rank, m);
+    if (m->now)
+        take_now(c, n, j, m->rank, m->now, k->observed_ns);
+    if (m->plan)
+        take_plan(j, m->plan);
+    k->known = true;
+}
+
+static void take_event(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__ProcEvent *m)
+{
+    struct fr_cjob *j = find_rank(c, n, m->job, m->epoch, m->rank);
+    struct fr_crank *k;
+
+    if (!j || m->state > FULLRANK__PROC_STATE__PROC_GONE)
+        return;
+    k = &j->ranks[m->rank];
+    if (k->state == FR_PROC_GONE && m->state != FULLRANK__PROC_STATE__PROC_GONE)
+        return;
+    k->known = true;
+    k->pid = m->pid;
+    k->state = (uint32_t)m->state;
+    k->state_since_ns = k->observed_ns = map_ns(c, n, m->t_ns);
+    if (m->state == FULLRANK__PROC_STATE__PROC_GONE) {
+        k->exit_signal = m->exit_signal;
+        k->exit_code = m->exit_code;
+        k->finalized = m->finalized;
+        if (!k->gone_ns)
+            k->gone_ns = k->state_since_ns;
+    }
+    tell_proc(j, m->rank);
+}
+
+static void take_progress(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Progress *m)
+{
+    struct fr_cjob *j = find_rank(c, n, m->job, m->epoch, m->rank);
+    struct fr_comm_key key = {m->members_hash, m->instance};
+    struct fr_obs_progress o = {.enqueued = m->enqueued,
+                                .started = m->started,
+                                .completed = m->completed,
+                                .enqueued_ns = map_ns(c, n, m->enqueued_ns),
+                                .completed_ns = map_ns(c, n, m->completed_ns),
+                                .bytes = m->bytes,
+                                .op = m->op,
+                                .dtype = m->dtype};
+
+    if (j)
+        fr_judge_progress(j->judge, m->rank, key, &o);
+}
+
+/* Returns the newest step of the report, for its acknowledgement. */
+static uint64_t take_steps(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r, struct fr_cjob **ret_job)
+{
+    uint64_t newest = 0;
+
+    for (size_t i = 0; i < r->n_steps; i++) {
+        const Fullrank__Step *m = r->steps[i];
+        struct fr_cjob *j = find_rank(c, n, m->job, m->epoch, m->rank);
+        struct fr_obs_step o = {.step = m->step,
+                                .begin_ns = map_ns(c, n, m->begin_ns),
+                                .end_ns = map_ns(c, n, m->end_ns),
+                                .self_ns = m->self_ns,
+                                .ready_ns = m->ready_ns,
+                                .in_calls_ns = m->in_calls_ns};
+        struct fr_rank_step s = {.rank = m->rank,
+                                 .step = m->step,
+                                 .begin_ns = o.begin_ns,
+                                 .end_ns = o.end_ns,
+                                 .self_s = (double)m->self_ns * 1e-9,
+                                 .loss = m->loss,
+                                 .tokens = m->tokens};
+
+        if (!j)
+            continue;
+        fr_judge_step(j->judge, m->rank, &o);
+        fr_steps_add(c, j, &s);
+        if (m->step > newest) {
+            newest = m->step;
+            *ret_job = j;
+        }
+    }
+    return newest;
+}
+
+static void take_span(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Span *m)
+{
+    struct fr_cjob *j = find_rank(c, n, m->job, m->epoch, m->rank);
+
+    if (j && (m->phase == FULLRANK_PHASE_RESTORE || m->phase == FULLRANK_PHASE_EVAL ||
+              m->phase == FULLRANK_PHASE_CHECKPOINT))
+        fr_spans_add(c, j, m->phase, fr_ctl_unix(c, map_ns(c, n, m->begin_ns)),
+                     fr_ctl_unix(c, map_ns(c, n, m->end_ns)));
+}
+
+/* Records bear no epoch: what began before this attempt was judged belongs to another one. */
+static void take_records(struct fr_ctl *c, struct fr_cnode *n, const ProtobufCBinaryData *d)
+{
+    struct fr_cjob *j = n->job;
+    const struct fr_cattempt *a = j ? fr_job_current(j) : NULL;
+    size_t count = d->len / sizeof(struct fr_wire_record);
+
+    if (!j || !j->judging || !j->ranks || count * sizeof(struct fr_wire_record) != d->len)
+        return;
+    c->counts.records += count;
+    j->record_bytes += d->len;
+    for (size_t i = 0; i < count; i++) {
+        struct fr_wire_record w;
+        struct fr_obs_record o;
+
+        memcpy(&w, d->data + i * sizeof w, sizeof w);
+        o = (struct fr_obs_record){.comm = {w.members_hash, w.instance},
+                                   .seq = w.seq,
+                                   .enq_ns = map_ns(c, n, w.enq_ns),
+                                   .start_ns = map_ns(c, n, w.start_ns),
+                                   .end_ns = map_ns(c, n, w.end_ns),
+                                   .bytes = w.bytes,
+                                   .step = w.step,
+                                   .op = w.op,
+                                   .dtype = w.dtype,
+                                   .peer = w.peer};
+        if (w.rank >= j->nranks || a->nodes[w.rank / j->ranks_per_node] != n ||
+            o.start_ns < j->begin_ns || o.end_ns < o.start_ns) {
+            j->foreign++;
+            continue;
+        }
+        fr_judge_record(j->judge, w.rank, &o);
+    }
+}
+
+/* --- the node --- */
+
+static void take_info(struct fr_cnode *n, const Fullrank__NodeInfo *m)
+{
+    snprintf(n->host, sizeof n->host, "%.63s", m->host[0] ? m->host : n->name);
+    snprintf(n->rack, sizeof n->rack, "%.63s", m->rack);
+    snprintf(n->engine, sizeof n->engine, "%.15s", m->engine);
+    snprintf(n->machine, sizeof n->machine, "%.63s", m->machine_id);
+    snprintf(n->probe_dir, sizeof n->probe_dir, "%.255s", m->probe_dir);
+    n->cpus = m->cpus;
+    n->memory_bytes = m->memory_bytes;
+    n->ranks_max = m->ranks_max;
+    n->has_info = true;
+}
+
+static void take_self(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__AgentSelf *m)
+{
+    n->cpu_ns = m->cpu_ns;
+    n->rss_bytes = m->rss_bytes;
+    n->records = m->records;
+    n->lost_records = m->lost_records;
+    n->spool_bytes = m->spool_bytes;
+    fr_ratio_update(&n->cpu, c->now_ns, m->cpu_ns, 1e9);
+}
+
+static void take_pressure(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__NodePressure *m)
+{
+    struct fr_obs_pressure o = {.readable = m->readable,
+                                .cpu_some_us = m->cpu_some_us,
+                                .memory_some_us = m->memory_some_us,
+                                .memory_full_us = m->memory_full_us,
+                                .io_some_us = m->io_some_us,
+                                .machine = n->machine};
+
+    n->pressure_known = m->readable;
+    n->load1 = m->load1;
+    if (m->readable) {
+        fr_ratio_update(&n->cpu_some, c->now_ns, m->cpu_some_us, 1e6);
+        fr_ratio_update(&n->memory_some, c->now_ns, m->memory_some_us, 1e6);
+    }
+    if (n->job && n->job->judging)
+        fr_judge_pressure(n->job->judge, n->job_index, &o, c->now_ns);
+}
+
+static void take_test(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__TestResult *m)
+{
+    if (n->state != FR_NODE_VERIFYING || m->request != n->test_id)
+        return;
+    if (!m->passed && n->test_passed) {
+        n->test_passed = false;
+        snprintf(n->test_detail, sizeof n->test_detail, "%.40s: %.80s", m->name, m->detail);
+    }
+    if (m->last)
+        fr_node_tested(c, n, n->test_passed, n->test_detail);
+}
+
+static void take_all(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r)
+{
+    struct fr_cjob *step_job = NULL;
+    uint64_t step;
+
+    if (r->info)
+        take_info(n, r->info);
+    fr_node_heard(c, n);
+    if (n->job && n->job->judging)
+        fr_judge_heard(n->job->judge, n->job_index, c->now_ns);
+    for (size_t i = 0; i < r->n_comms; i++)
+        take_comm(c, n, r->comms[i]);
+    for (size_t i = 0; i < r->n_ranks; i++)
+        take_rank(c, n, r->ranks[i]);
+    for (size_t i = 0; i < r->n_events; i++)
+        take_event(c, n, r->events[i]);
+    for (size_t i = 0; i < r->n_progress; i++)
+        take_progress(c, n, r->progress[i]);
+    for (size_t i = 0; i < r->n_spans; i++)
+        take_span(c, n, r->spans[i]);
+    take_records(c, n, &r->records);
+    step = take_steps(c, n, r, &step_job);
+    for (size_t i = 0; i < r->n_evidence; i++)
+        fr_act_evidence(c, n, r->evidence[i]->incident, r->evidence[i]->name, r->evidence[i]->data.data,
+                        r->evidence[i]->data.len, r->evidence[i]->last);
+    for (size_t i = 0; i < r->n_tests; i++)
+        take_test(c, n, r->tests[i]);
+    if (r->self)
+        take_self(c, n, r->self);
+    if (r->pressure)
+        take_pressure(c, n, r->pressure);
+    fr_reply_note(c, n, r->seq, step_job, step);
+}
+
+static int check(const Fullrank__Report *r, struct fr_err *err)
+{
+    if (!fr_ctl_name_ok(r->node))
+        return fr_fail(err, -EINVAL, "a node's name must be 1 to 63 characters of A-Z a-z 0-9 . _ -");
+    if (r->agent_instance == 0 || r->seq == 0)
+        return fr_fail(err, -EINVAL, "node %s: instance and sequence of a report count from 1", r->node);
+    if (r->records.len % sizeof(struct fr_wire_record) != 0)
+        return fr_fail(err, -EINVAL, "node %s: %zu bytes of records are not a multiple of %zu", r->node,
+                       r->records.len, sizeof(struct fr_wire_record));
+    return 0;
+}
+
+int fr_ingest_report(struct fr_ctl *c, const void *body, size_t n, struct fr_buf *reply)
+{
+    struct fr_message_memory mem;
+    struct fr_err err = FR_ERR_INIT;
+    struct fr_cnode *node = NULL;
+    Fullrank__Report *r;
+    int rc;
+
+    c->counts.report_bytes += n;
+    fr_message_memory_init(&mem, FR_MESSAGE_MEMORY_MAX);
+    r = fullrank__report__unpack(&mem.alloc, n, body);
+    if (!r) {
+        c->counts.refused++;
+        return fr_reply_refuse(c, "the body is not a Report, or unpacks to too much", reply);
+    }
+    rc = check(r, &err);
+    if (!rc)
+        node = fr_fleet_node(c, r->node, &err);
+    if (!node) {
+        c->counts.refused++;
+        fullrank__report__free_unpacked(r, &mem.alloc);
+        return fr_reply_refuse(c, err.text, reply);
+    }
+    if (node->instance != r->agent_instance) {
+        node->instance = r->agent_instance;
+        node->last_seq = node->acked_seq = 0;
+        node->nacks = 0;
+        node->want_full = true;
+        node->cpu.at_ns = 0;
+        node->offset_known[0] = node->offset_known[1] = false;
+    }
+    snprintf(node->version, sizeof node->version, "%.31s", r->version);
+    snprintf(node->boot_id, sizeof node->boot_id, "%.47s", r->boot_id);
+    update_offset(c, node, r);
+    if (r->seq > node->last_seq) {
+        if (r->full)
+            node->want_full = false;
+        node->last_seq = r->seq;
+        c->counts.reports++;
+        take_all(c, node, r);
+    } else {
+        c->counts.repeated++; /* its answer was lost: acknowledged again below, taken once */
+        fr_node_heard(c, node);
+    }
+    fr_reply_make(c, node, reply);
+    fullrank__report__free_unpacked(r, &mem.alloc);
+    return 200;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * metrics.h - the state as Prometheus text, by the table of model/metrics.def
+ *
+ * Threads: the loop thread.
+ * Source:  Prometheus exposition formats, text format 0.0.4.
+ */
+#ifndef FR_CONTROL_METRICS_H
+#define FR_CONTROL_METRICS_H
+
+#include "control/state.h"
+
+void fr_metrics_write(struct fr_ctl *c, struct fr_buf *out);
+
+#endif /* FR_CONTROL_METRICS_H */
