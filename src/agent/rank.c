@@ -202,8 +202,8 @@ static void sample_values(struct fr_rank *r, uint64_t now_ns)
 {
     struct fr_sense_value v[FR_CGROUP_COLUMNS];
 
-    /* 2 to 5 times a second is enough for totals. */
-    if (!r->process || (r->values_ns && now_ns - r->values_ns < 190000000u))
+    /* 2 to 3 times a second is enough for totals. */
+    if (!r->process || (r->values_ns && now_ns - r->values_ns < 290000000u))
         return;
     if (FR_SENSOR_PROCESS.sample(r->process, r->values) != 0)
         return;
