@@ -2,9 +2,9 @@
 /*
  * bench_agent.c - what the agent of a node costs with 8 ranks
  *
- * The real daemon watches 8 real processes that write steps and records at a given rate with the tests' own
- * writer of segments, and reports to the tests' receiver. CPU time is that of the agent's process
- * (all its threads), read from its CPU clock; memory is its resident set.
+ * The real daemon watches 8 real processes that write steps and records at a given rate with the
+ * tests' own writer of segments, and reports to the tests' receiver. CPU time is that of the
+ * agent's process (all its threads), read from its CPU clock; memory is its resident set.
  *
  * Segments lie in /dev/shm, where the local engine puts them.
  *
@@ -121,8 +121,8 @@ int main(int argc, char **argv)
     if (agent == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (freopen("/dev/null", "w", stderr))
-            execl(FR_BUILD_DIR "/bin/fullrank-agent", "fullrank-agent", "--node", "bench", "--server", url, "--probe-dir",
-                  probe, "--spool", spool, NULL);
+            execl(FR_BUILD_DIR "/bin/fullrank-agent", "fullrank-agent", "--node", "bench",
+                  "--server", url, "--probe-dir", probe, "--spool", spool, NULL);
         _exit(127);
     }
     sleep(2); /* start-up is not the steady state */
@@ -136,7 +136,8 @@ int main(int argc, char **argv)
         cpu[w] = 100.0 * (cpu_s(agent) - c) / took;
         rss[w] = rss_mib(agent);
         b = receiver_get(r, receiver_count(r) - 1);
-        drained[w] = (double)(b.report->self->records - a.report->self->records) * 1e9 / (double)(b.t_ns - a.t_ns);
+        drained[w] = (double)(b.report->self->records - a.report->self->records) * 1e9 /
+                     (double)(b.t_ns - a.t_ns);
     }
     bench_print("agent: records drained, 8 ranks", drained, WINDOWS, "records/s");
     bench_print("agent: CPU, 8 ranks (limit 0.5)", cpu, WINDOWS, "% of core");

@@ -22,8 +22,8 @@ static bool is_in(const struct fr_facts *f, const struct fr_assignment *a, size_
 }
 
 /* The verdict under one assignment of the job that is claimed. */
-static enum fr_verdict under(const struct fr_claims *c, const struct fr_facts *f, const struct fr_assignment *a,
-                             size_t i)
+static enum fr_verdict under(const struct fr_claims *c, const struct fr_facts *f,
+                             const struct fr_assignment *a, size_t i)
 {
     bool alive = f->alive && f->starttime == c->starttime;
 
@@ -37,8 +37,10 @@ static enum fr_verdict under(const struct fr_claims *c, const struct fr_facts *f
         return FR_ADMIT_EPOCH;
     if (f->alive) {
         if (f->starttime != c->starttime)
-            /* The pid was given to another process: the one that wrote this has ended, or never was. */
-            return c->starttime < f->starttime && holds_rank(a, c->rank) ? FR_ADMIT_DEAD : FR_ADMIT_STARTTIME;
+            /* The pid was given to another process: the one that wrote this has ended, or never
+             * was. */
+            return c->starttime < f->starttime && holds_rank(a, c->rank) ? FR_ADMIT_DEAD
+                                                                         : FR_ADMIT_STARTTIME;
         if (f->uid != a->uid)
             return FR_ADMIT_UID;
         if (!is_in(f, a, i))
@@ -51,8 +53,8 @@ static enum fr_verdict under(const struct fr_claims *c, const struct fr_facts *f
     return f->alive ? FR_ADMIT_YES : FR_ADMIT_DEAD;
 }
 
-enum fr_verdict fr_admit(const struct fr_claims *c, const struct fr_facts *f, const struct fr_assignment *a, size_t n,
-                         size_t *ret_assignment)
+enum fr_verdict fr_admit(const struct fr_claims *c, const struct fr_facts *f,
+                         const struct fr_assignment *a, size_t n, size_t *ret_assignment)
 {
     enum fr_verdict worst = FR_ADMIT_LATER;
 
@@ -89,7 +91,8 @@ const char *fr_verdict_text(enum fr_verdict v)
     return v < FR_ADMIT_VERDICTS ? TEXT[v] : "?";
 }
 
-void fr_facts_read(uint32_t pid, uint32_t file_uid, const struct fr_assignment *a, size_t n, struct fr_facts *ret)
+void fr_facts_read(uint32_t pid, uint32_t file_uid, const struct fr_assignment *a, size_t n,
+                   struct fr_facts *ret)
 {
     struct fr_proc_stat st;
 

@@ -2,9 +2,10 @@
 /*
  * admit.h - is this segment the rank that it claims to be? (law 11)
  *
- * A segment is a file that any user could have written. It is believed only when the kernel's word about its
- * owner and its process agrees with an assignment of the controller, and its own claims agree
- * with both. The decision is a pure function of claims, facts and assignments; reading the facts is apart.
+ * A segment is a file that any user could have written. It is believed only when the kernel's word
+ * about its owner and its process agrees with an assignment of the controller, and its own claims
+ * agree with both. The decision is a pure function of claims, facts and assignments; reading the
+ * facts is apart.
  *
  * Threads: none.
  */
@@ -40,9 +41,10 @@ struct fr_facts {
 
 enum fr_verdict {
     FR_ADMIT_YES = 0,
-    FR_ADMIT_DEAD,    /* believed, but its process has ended (the agent was away): a death to be told */
-    FR_ADMIT_LATER,   /* says nothing against it, but no assignment or no rank is there yet */
-    FR_ADMIT_STALE,   /* left behind by an older epoch of a job that is assigned */
+    FR_ADMIT_DEAD,  /* believed, but its process has ended (the agent was away): a death to be told
+                     */
+    FR_ADMIT_LATER, /* says nothing against it, but no assignment or no rank is there yet */
+    FR_ADMIT_STALE, /* left behind by an older epoch of a job that is assigned */
     /* refused: */
     FR_ADMIT_UID,
     FR_ADMIT_SESSION,
@@ -54,8 +56,8 @@ enum fr_verdict {
 };
 
 /* Decide; on YES, DEAD and STALE *ret_assignment is the index of the assignment that covers it. */
-enum fr_verdict fr_admit(const struct fr_claims *c, const struct fr_facts *f, const struct fr_assignment *a, size_t n,
-                         size_t *ret_assignment);
+enum fr_verdict fr_admit(const struct fr_claims *c, const struct fr_facts *f,
+                         const struct fr_assignment *a, size_t n, size_t *ret_assignment);
 
 /* "the owner of the file, ..." for the log. */
 const char *fr_verdict_text(enum fr_verdict v);
@@ -65,8 +67,9 @@ static inline bool fr_verdict_is_refusal(enum fr_verdict v)
     return v >= FR_ADMIT_UID;
 }
 
-/* Read the facts about the process of a segment. The order of reading makes a reused pid show: starttime is
- * read last. */
-void fr_facts_read(uint32_t pid, uint32_t file_uid, const struct fr_assignment *a, size_t n, struct fr_facts *ret);
+/* Read the facts about the process of a segment. The order of reading makes a reused pid show:
+ * starttime is read last. */
+void fr_facts_read(uint32_t pid, uint32_t file_uid, const struct fr_assignment *a, size_t n,
+                   struct fr_facts *ret);
 
 #endif /* FR_AGENT_ADMIT_H */

@@ -38,8 +38,8 @@ static void drain_rank(struct fr_agent *a, struct fr_rank *r, uint64_t now_ns)
         return;
     }
     if (fr_rank_drain(r, &a->tools, &err) < 0) {
-        fr_log(FR_LOG_WARNING, "agent.segment_broken", "job=%s rank=%d reason=\"%s\"", r->claims.job, r->claims.rank,
-               err.text);
+        fr_log(FR_LOG_WARNING, "agent.segment_broken", "job=%s rank=%d reason=\"%s\"",
+               r->claims.job, r->claims.rank, err.text);
         r->segment_broken = true; /* its process is watched on */
     }
     fr_rank_sample(r, &a->tools, now_ns);
@@ -150,9 +150,13 @@ static int make_probe_dir(const char *dir, struct fr_err *err)
 
 static int start(struct fr_agent *a, struct fr_err *err)
 {
-    struct fr_sender_options so = {.url = a->opt.url, .token = a->opt.token, .spool_dir = a->opt.spool_dir,
-                                   .spool_bytes = a->opt.spool_bytes, .timeout_s = a->opt.timeout_s,
-                                   .notify = notify, .arg = a};
+    struct fr_sender_options so = {.url = a->opt.url,
+                                   .token = a->opt.token,
+                                   .spool_dir = a->opt.spool_dir,
+                                   .spool_bytes = a->opt.spool_bytes,
+                                   .timeout_s = a->opt.timeout_s,
+                                   .notify = notify,
+                                   .arg = a};
     int rc;
 
     a->dir_fd = -1;
@@ -216,8 +220,8 @@ int fr_agent_run(const struct fr_agent_options *opt, struct fr_err *err)
     rc = start(&agent, err);
     if (rc < 0)
         return rc;
-    fr_log(FR_LOG_NOTICE, "agent.started", "node=%s controller=%s probe_dir=%s spool=%s", opt->node, opt->url,
-           opt->probe_dir, opt->spool_dir);
+    fr_log(FR_LOG_NOTICE, "agent.started", "node=%s controller=%s probe_dir=%s spool=%s", opt->node,
+           opt->url, opt->probe_dir, opt->spool_dir);
     on_tick(&agent.tick);
     uv_run(&agent.loop, UV_RUN_DEFAULT);
     finish(&agent);

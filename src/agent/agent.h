@@ -27,11 +27,12 @@
 #include "base/err.h"
 #include "base/rng.h"
 
-#define FR_AGENT_SEGMENTS     1024         /* files looked at in one folder */
-#define FR_AGENT_SEEN         128          /* commands remembered */
-#define FR_AGENT_DRAIN_LIMIT_S 1.3         /* SIGTERM: time for the last reports */
-#define FR_AGENT_GRACE_NS     5000000000ull /* a new controller is given so long to know the jobs again */
-#define FR_AGENT_REFUSE_NS    2000000000ull /* a segment that nobody assigns is refused after this */
+#define FR_AGENT_SEGMENTS      1024 /* files looked at in one folder */
+#define FR_AGENT_SEEN          128  /* commands remembered */
+#define FR_AGENT_DRAIN_LIMIT_S 1.3  /* SIGTERM: time for the last reports */
+#define FR_AGENT_GRACE_NS                                                                          \
+    5000000000ull /* a new controller is given so long to know the jobs again */
+#define FR_AGENT_REFUSE_NS 2000000000ull /* a segment that nobody assigns is refused after this */
 
 struct fr_agent_options {
     const char *node, *rack, *machine_id, *engine;
@@ -52,7 +53,8 @@ struct fr_agent {
     struct fr_sender *sender;
     struct fr_outbox outbox;
     struct fr_rank_tools tools;
-    struct fr_rng rng; /* of the tick: regular looks at a process that is stopped and let go regularly would see one half only */
+    struct fr_rng rng; /* of the tick: regular looks at a process that is stopped and let go
+                          regularly would see one half only */
 
     int dir_fd;
     struct timespec dir_mtime;
@@ -81,7 +83,7 @@ struct fr_agent {
 int fr_agent_run(const struct fr_agent_options *opt, struct fr_err *err);
 
 /* watch.c */
-void fr_watch_tick(struct fr_agent *a, uint64_t now_ns);    /* files, admission, retirement */
+void fr_watch_tick(struct fr_agent *a, uint64_t now_ns); /* files, admission, retirement */
 void fr_watch_close(struct fr_agent *a);
 
 /* report.c */

@@ -2,8 +2,8 @@
 /*
  * collect.h - evidence of a node for an incident's bundle, taken before anything is ended (law 10)
  *
- * Reading the stack or the memory map of a stuck process can wait for a kernel lock, so it is done on a
- * worker thread, with copies of what the loop knows.
+ * Reading the stack or the memory map of a stuck process can wait for a kernel lock, so it is done
+ * on a worker thread, with copies of what the loop knows.
  *
  * Range:   FR_COLLECT_ITEMS items of at most 64 KiB each.
  * Threads: fr_collect_run on any one thread; the object has one owner at a time.
@@ -43,7 +43,8 @@ struct fr_collect {
     size_t nitems;
 };
 
-/* Read what /proc tells of each rank, and the end of the kernel log where it may be read. Blocks. */
+/* Read what /proc tells of each rank, and the end of the kernel log where it may be read. Blocks.
+ */
 void fr_collect_run(struct fr_collect *c);
 
 /* Add an item; data is copied and cut. */

@@ -60,7 +60,8 @@ static void collect_done(uv_work_t *w, int status)
         bytes += c->items[i].data.len;
     }
     fr_report_make(a, fr_mono_ns());
-    fr_log(FR_LOG_NOTICE, "agent.evidence", "incident=%llu items=%zu", (unsigned long long)c->incident, c->nitems);
+    fr_log(FR_LOG_NOTICE, "agent.evidence", "incident=%llu items=%zu",
+           (unsigned long long)c->incident, c->nitems);
     fr_collect_free(c);
     free(job);
 }
@@ -85,12 +86,13 @@ static void start_collect(struct fr_agent *a, const struct fr_command *cmd)
     fr_jsonw_uint(&w, "epoch", cmd->epoch);
     fr_jsonw_arr(&w, "ranks");
     for (struct fr_rank *r = a->ranks; r; r = r->next) {
-        if ((r->state != FR_RANK_LIVE && r->state != FR_RANK_DEAD) || r->claims.epoch != cmd->epoch ||
-            strcmp(r->claims.job, cmd->job) != 0)
+        if ((r->state != FR_RANK_LIVE && r->state != FR_RANK_DEAD) ||
+            r->claims.epoch != cmd->epoch || strcmp(r->claims.job, cmd->job) != 0)
             continue;
         fr_rank_table(r, &w, now);
         if (r->state == FR_RANK_LIVE && c->nranks < FR_COLLECT_RANKS)
-            c->ranks[c->nranks++] = (struct fr_collect_rank){r->claims.rank, r->pid, r->claims.starttime};
+            c->ranks[c->nranks++] =
+                (struct fr_collect_rank){r->claims.rank, r->pid, r->claims.starttime};
     }
     fr_jsonw_end_arr(&w);
     fr_jsonw_end_obj(&w);
@@ -120,7 +122,8 @@ static void test_work(uv_work_t *w)
     unsigned level = fr_diag_level_parse(job->level);
 
     if (level)
-        fr_diag_run(level, job->agent->opt.spool_dir, level == FR_DIAG_VERIFY ? 3.0 : 60.0, keep_result, job);
+        fr_diag_run(level, job->agent->opt.spool_dir, level == FR_DIAG_VERIFY ? 3.0 : 60.0,
+                    keep_result, job);
 }
 
 static void test_done(uv_work_t *w, int status)

@@ -71,7 +71,8 @@ static struct fr_fold_step *step_of(struct fr_fold *f, uint64_t step)
         if (f->open[i]->step < f->open[oldest]->step)
             oldest = i;
     }
-    if (at == FR_FOLD_OPEN) { /* the oldest goes without sums; its slot in the segment still tells of it */
+    if (at == FR_FOLD_OPEN) { /* the oldest goes without sums; its slot in the segment still tells
+                                 of it */
         free_step(&f->open[oldest]);
         f->evicted++;
         at = oldest;
@@ -96,7 +97,8 @@ static void add_to_group(struct fr_fold_step *s, const struct fr_wire_record *r)
     uint64_t took = r->end_ns > r->start_ns ? r->end_ns - r->start_ns : 0;
     struct fr_fold_group *g = s->groups, *end = g + s->ngroups;
 
-    while (g < end && (g->members_hash != r->members_hash || g->instance != r->instance || g->op != r->op))
+    while (g < end &&
+           (g->members_hash != r->members_hash || g->instance != r->instance || g->op != r->op))
         g++;
     if (g == end) {
         if (s->ngroups == FR_FOLD_GROUPS) {

@@ -3,13 +3,14 @@
  * fold.h - every record of one rank, folded into sums of its step
  *
  * Few records can be forwarded, but self time and blame need them all: the agent adds each one
- * to the sums of (communicator, operation) of its step, and keeps the records themselves only for steps that
- * the controller wants whole. A step whose records were lost in part says nothing: it has no sums.
+ * to the sums of (communicator, operation) of its step, and keeps the records themselves only for
+ * steps that the controller wants whole. A step whose records were lost in part says nothing: it
+ * has no sums.
  *
  * Unit:    nanoseconds, bytes.
- * Range:   at most FR_FOLD_OPEN steps open and FR_FOLD_GROUPS sums a step; beyond that a step counts as torn.
- * Memory:  about 3 KiB an open step, taken when it opens; records only of kept steps.
- * Threads: none; one owner at a time.
+ * Range:   at most FR_FOLD_OPEN steps open and FR_FOLD_GROUPS sums a step; beyond that a step
+ * counts as torn. Memory:  about 3 KiB an open step, taken when it opens; records only of kept
+ * steps. Threads: none; one owner at a time.
  */
 #ifndef FR_AGENT_FOLD_H
 #define FR_AGENT_FOLD_H
@@ -20,7 +21,7 @@
 
 #include "wire/record.h"
 
-#define FR_FOLD_OPEN    64   /* after an outage a whole ring of steps is read at once */
+#define FR_FOLD_OPEN    64 /* after an outage a whole ring of steps is read at once */
 #define FR_FOLD_GROUPS  64
 #define FR_FOLD_RECORDS 8192 /* records of one kept step */
 
@@ -43,18 +44,19 @@ struct fr_fold_step {
 
 struct fr_fold {
     struct fr_fold_step *open[FR_FOLD_OPEN]; /* no order; NULL: free */
-    bool torn;             /* records were lost, and no end of a step was seen since */
-    uint64_t closed;       /* newest step that was closed; older ones are not opened again */
-    uint32_t keep_log2;    /* keep the records of steps n with n mod 2^keep_log2 == 0 */
-    uint64_t burst_until;  /* and of all steps up to here */
-    uint64_t records;      /* folded or seen outside of steps */
-    uint64_t evicted;      /* steps given up for want of room */
+    bool torn;            /* records were lost, and no end of a step was seen since */
+    uint64_t closed;      /* newest step that was closed; older ones are not opened again */
+    uint32_t keep_log2;   /* keep the records of steps n with n mod 2^keep_log2 == 0 */
+    uint64_t burst_until; /* and of all steps up to here */
+    uint64_t records;     /* folded or seen outside of steps */
+    uint64_t evicted;     /* steps given up for want of room */
 };
 
 void fr_fold_init(struct fr_fold *f);
 void fr_fold_fini(struct fr_fold *f);
 
-/* From now on steps are kept by this rule; a step that is open already keeps what was said when it opened. */
+/* From now on steps are kept by this rule; a step that is open already keeps what was said when it
+ * opened. */
 void fr_fold_keep(struct fr_fold *f, uint32_t keep_log2, uint64_t burst_until);
 
 /* 1 when the records of that step are kept. */

@@ -15,12 +15,13 @@
 #include "base/opt.h"
 #include "model/config.h"
 
-#define SYSTEM_CONFIG "/etc/fullrank/fullrank.conf"
+#define SYSTEM_CONFIG  "/etc/fullrank/fullrank.conf"
 #define TIMEOUT_MOST_S 1.5 /* an end by SIGTERM takes less than 2 s, whatever the network does */
 
 struct args {
     bool help, version;
-    const char *node, *server, *token_file, *probe_dir, *spool, *rack, *machine_id, *engine, *config;
+    const char *node, *server, *token_file, *probe_dir, *spool, *rack, *machine_id, *engine,
+        *config;
     double interval_s;
     int64_t ranks_max;
 };
@@ -28,17 +29,28 @@ struct args {
 static const struct fr_opt OPTS[] = {
     {'h', "help", FR_OPT_FLAG, offsetof(struct args, help), NULL, "show this help"},
     {'V', "version", FR_OPT_FLAG, offsetof(struct args, version), NULL, "show the version"},
-    {'n', "node", FR_OPT_STR, offsetof(struct args, node), "NAME", "name of this node (agent.node; default: the host's)"},
-    {'s', "server", FR_OPT_STR, offsetof(struct args, server), "URL", "the controller (agent.controller)"},
-    {0, "token-file", FR_OPT_STR, offsetof(struct args, token_file), "FILE", "token for the controller, mode 0600 (agent.token_file)"},
-    {0, "probe-dir", FR_OPT_STR, offsetof(struct args, probe_dir), "DIR", "where ranks put their segments (agent.probe_dir)"},
-    {0, "spool", FR_OPT_STR, offsetof(struct args, spool), "DIR", "where reports wait while the controller is away (agent.state_dir)"},
-    {0, "rack", FR_OPT_STR, offsetof(struct args, rack), "NAME", "rack or placement block (agent.rack)"},
-    {0, "interval", FR_OPT_SECONDS, offsetof(struct args, interval_s), "TIME", "between two reports (agent.report_interval)"},
-    {0, "machine-id", FR_OPT_STR, offsetof(struct args, machine_id), "ID", "alike for nodes of one machine (default: /etc/machine-id)"},
-    {0, "engine", FR_OPT_STR, offsetof(struct args, engine), "NAME", "local, slurm or k8s (default local)"},
-    {0, "ranks-max", FR_OPT_INT, offsetof(struct args, ranks_max), "N", "most ranks of this node, 0: no limit (agent.ranks_max)"},
-    {0, "config", FR_OPT_STR, offsetof(struct args, config), "FILE", "settings (default " SYSTEM_CONFIG ")"},
+    {'n', "node", FR_OPT_STR, offsetof(struct args, node), "NAME",
+     "name of this node (agent.node; default: the host's)"},
+    {'s', "server", FR_OPT_STR, offsetof(struct args, server), "URL",
+     "the controller (agent.controller)"},
+    {0, "token-file", FR_OPT_STR, offsetof(struct args, token_file), "FILE",
+     "token for the controller, mode 0600 (agent.token_file)"},
+    {0, "probe-dir", FR_OPT_STR, offsetof(struct args, probe_dir), "DIR",
+     "where ranks put their segments (agent.probe_dir)"},
+    {0, "spool", FR_OPT_STR, offsetof(struct args, spool), "DIR",
+     "where reports wait while the controller is away (agent.state_dir)"},
+    {0, "rack", FR_OPT_STR, offsetof(struct args, rack), "NAME",
+     "rack or placement block (agent.rack)"},
+    {0, "interval", FR_OPT_SECONDS, offsetof(struct args, interval_s), "TIME",
+     "between two reports (agent.report_interval)"},
+    {0, "machine-id", FR_OPT_STR, offsetof(struct args, machine_id), "ID",
+     "alike for nodes of one machine (default: /etc/machine-id)"},
+    {0, "engine", FR_OPT_STR, offsetof(struct args, engine), "NAME",
+     "local, slurm or k8s (default local)"},
+    {0, "ranks-max", FR_OPT_INT, offsetof(struct args, ranks_max), "N",
+     "most ranks of this node, 0: no limit (agent.ranks_max)"},
+    {0, "config", FR_OPT_STR, offsetof(struct args, config), "FILE",
+     "settings (default " SYSTEM_CONFIG ")"},
     {0},
 };
 
@@ -53,9 +65,12 @@ static int check_name(const char *what, const char *name, struct fr_err *err)
     size_t n = strlen(name);
 
     if (n == 0 || n >= FR_NAME_BYTES)
-        return fr_fail(err, -EINVAL, "%s \"%.80s\": 1 to %d characters are possible", what, name, FR_NAME_BYTES - 1);
+        return fr_fail(err, -EINVAL, "%s \"%.80s\": 1 to %d characters are possible", what, name,
+                       FR_NAME_BYTES - 1);
     if (strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != n)
-        return fr_fail(err, -EINVAL, "%s \"%s\": only letters, digits, '.', '_' and '-' are possible", what, name);
+        return fr_fail(err, -EINVAL,
+                       "%s \"%s\": only letters, digits, '.', '_' and '-' are possible", what,
+                       name);
     return 0;
 }
 
@@ -64,7 +79,8 @@ static int load(const struct args *args, struct fr_config *cfg, struct fr_err *e
     const char *files[] = {args->config ? args->config : SYSTEM_CONFIG, NULL};
 
     if (args->config && access(args->config, R_OK) != 0)
-        return fr_fail(err, -errno, "%s: cannot read the settings: %s", args->config, strerror(errno));
+        return fr_fail(err, -errno, "%s: cannot read the settings: %s", args->config,
+                       strerror(errno));
     return fr_config_load(FR_CONFIG_ROWS, cfg, files, err);
 }
 
@@ -84,7 +100,8 @@ static void machine_id(char *text, size_t n)
 }
 
 /* Options first, then settings, then what the machine says. */
-static int choose(const struct args *args, const struct fr_config *cfg, struct fr_agent_options *o, struct fr_err *err)
+static int choose(const struct args *args, const struct fr_config *cfg, struct fr_agent_options *o,
+                  struct fr_err *err)
 {
     static char host[FR_NAME_BYTES], machine[64], token[512];
     const char *token_file = or_else(args->token_file, cfg->agent_token_file);
@@ -103,7 +120,8 @@ static int choose(const struct args *args, const struct fr_config *cfg, struct f
     o->spool_bytes = cfg->agent_spool_bytes;
     o->interval_s = args->interval_s > 0 ? args->interval_s : cfg->agent_report_interval_s;
     o->drain_s = cfg->agent_drain_interval_s;
-    o->timeout_s = cfg->agent_request_timeout_s < TIMEOUT_MOST_S ? cfg->agent_request_timeout_s : TIMEOUT_MOST_S;
+    o->timeout_s = cfg->agent_request_timeout_s < TIMEOUT_MOST_S ? cfg->agent_request_timeout_s
+                                                                 : TIMEOUT_MOST_S;
     o->ranks_max = (uint32_t)(args->ranks_max > 0 ? args->ranks_max : cfg->agent_ranks_max);
     rc = check_name("node", o->node, err);
     if (rc == 0 && o->rack && *o->rack)
@@ -113,7 +131,8 @@ static int choose(const struct args *args, const struct fr_config *cfg, struct f
     if (rc == 0 && !(o->drain_s >= 0.005 && o->drain_s <= 1))
         rc = fr_fail(err, -EINVAL, "drain interval of %g s: 5ms to 1s are possible", o->drain_s);
     if (rc == 0 && o->spool_bytes < 65536)
-        rc = fr_fail(err, -EINVAL, "spool of %llu bytes: at least 64KiB", (unsigned long long)o->spool_bytes);
+        rc = fr_fail(err, -EINVAL, "spool of %llu bytes: at least 64KiB",
+                     (unsigned long long)o->spool_bytes);
     if (rc == 0 && token_file && *token_file) {
         rc = fr_fs_token(token_file, 0, token, sizeof token, err);
         o->token = token;
@@ -139,7 +158,8 @@ int main(int argc, char **argv)
     }
     if (args.help) {
         printf("Usage: fullrank-agent [OPTION]...\n"
-               "Watches the ranks of this node and reports to the controller. Runs in the foreground.\n\n");
+               "Watches the ranks of this node and reports to the controller. Runs in the "
+               "foreground.\n\n");
         fr_opt_help(OPTS, stdout);
         return 0;
     }

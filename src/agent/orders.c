@@ -35,15 +35,16 @@ static int copy_name(char *to, size_t n, const char *from)
     return 0;
 }
 
-static int copy_assignment(const Fullrank__Assignment *from, struct fr_assignment *a, struct fr_err *err)
+static int copy_assignment(const Fullrank__Assignment *from, struct fr_assignment *a,
+                           struct fr_err *err)
 {
     if (copy_name(a->job, sizeof a->job, from->job) != 0 || a->job[0] == '\0')
         return fr_fail(err, -EPROTO, "an assignment has no usable job name");
     if (copy_name(a->cgroup, sizeof a->cgroup, from->cgroup) != 0)
         return fr_fail(err, -EPROTO, "assignment of job %s: bad cgroup path", a->job);
     if (from->n_ranks > FR_ORDERS_RANKS)
-        return fr_fail(err, -E2BIG, "assignment of job %s: %zu ranks on one node, %d are possible", a->job,
-                       from->n_ranks, FR_ORDERS_RANKS);
+        return fr_fail(err, -E2BIG, "assignment of job %s: %zu ranks on one node, %d are possible",
+                       a->job, from->n_ranks, FR_ORDERS_RANKS);
     if (from->session == 0 && a->cgroup[0] == '\0')
         return fr_fail(err, -EPROTO, "assignment of job %s: neither session nor cgroup", a->job);
     a->attempt = from->attempt;
@@ -67,7 +68,8 @@ static int copy_command(const Fullrank__Command *from, struct fr_command *c, str
         c->incident = from->collect->incident;
         c->epoch = from->collect->epoch;
         if (copy_name(c->job, sizeof c->job, from->collect->job) != 0)
-            return fr_fail(err, -EPROTO, "command %llu: bad job name", (unsigned long long)from->id);
+            return fr_fail(err, -EPROTO, "command %llu: bad job name",
+                           (unsigned long long)from->id);
         return 1;
     case FULLRANK__COMMAND__WHAT_TEST:
         c->kind = FR_COMMAND_TEST;
@@ -82,9 +84,11 @@ static int copy_command(const Fullrank__Command *from, struct fr_command *c, str
 static int copy_reply(const Fullrank__Reply *r, struct fr_orders *o, struct fr_err *err)
 {
     if (r->n_assignments > FR_ORDERS_ASSIGNMENTS)
-        return fr_fail(err, -E2BIG, "%zu assignments, %d are possible", r->n_assignments, FR_ORDERS_ASSIGNMENTS);
+        return fr_fail(err, -E2BIG, "%zu assignments, %d are possible", r->n_assignments,
+                       FR_ORDERS_ASSIGNMENTS);
     if (r->n_commands > FR_ORDERS_COMMANDS)
-        return fr_fail(err, -E2BIG, "%zu commands at once, %d are possible", r->n_commands, FR_ORDERS_COMMANDS);
+        return fr_fail(err, -E2BIG, "%zu commands at once, %d are possible", r->n_commands,
+                       FR_ORDERS_COMMANDS);
     o->controller_instance = r->controller_instance;
     o->acked_seq = r->acked_seq;
     o->want_full = r->want_full;

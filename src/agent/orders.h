@@ -43,7 +43,7 @@ struct fr_command {
     enum fr_command_kind kind;
     uint64_t incident, epoch; /* collect */
     char job[FR_NAME_BYTES];
-    char level[16];           /* test */
+    char level[16]; /* test */
 };
 
 struct fr_orders {

@@ -5,9 +5,8 @@
  * The loop adds what happened as it happens; a report takes all of it. It is packed in three
  * parts by how much they count (agent/spool.h): sent over the wire they simply follow each other.
  *
- * Memory:  messages and strings live in an arena that the packing resets; what is pointed to from outside (names of a
- *          rank) must live until then.
- * Threads: the loop's.
+ * Memory:  messages and strings live in an arena that the packing resets; what is pointed to from
+ * outside (names of a rank) must live until then. Threads: the loop's.
  */
 #ifndef FR_AGENT_OUTBOX_H
 #define FR_AGENT_OUTBOX_H
@@ -21,7 +20,8 @@
 #include "wire/agent.pb-c.h"
 #include "wire/record.h"
 
-#define FR_OUTBOX_RECORD_BYTES   (4u << 20) /* records of one report; steps beyond that are not forwarded */
+#define FR_OUTBOX_RECORD_BYTES                                                                     \
+    (4u << 20) /* records of one report; steps beyond that are not forwarded */
 #define FR_OUTBOX_EVIDENCE_BYTES (256u << 10)
 
 /* Memory that is given back all at once. */
@@ -70,7 +70,8 @@ Fullrank__Evidence *fr_outbox_evidence(struct fr_outbox *ob, const void *data, s
 /* Forward the records of a whole step; 0 when there is no room for all of them. */
 int fr_outbox_records(struct fr_outbox *ob, const struct fr_wire_record *r, size_t n);
 
-/* Pack everything with the scalars of `head` (its lists are ignored) and empty the outbox. The caller owns the result. */
+/* Pack everything with the scalars of `head` (its lists are ignored) and empty the outbox. The
+ * caller owns the result. */
 struct fr_outgoing *fr_outbox_pack(struct fr_outbox *ob, const Fullrank__Report *head);
 
 void fr_outgoing_free(struct fr_outgoing *o);

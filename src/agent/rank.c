@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rank.c - a rank's process: claims, state, death, report; its records are in rank_records.c; see rank.h */
+/* rank.c - a rank's process: claims, state, death, report; its records are in rank_records.c; see
+ * rank.h */
 #include "agent/rank.h"
 
 #include <stdlib.h>
@@ -102,8 +103,8 @@ int fr_proc_state_of(char letter)
     }
 }
 
-/* A stop that stands, and its end, are told at once; a process that is stopped and let go many times a second
- * (half a node's speed) is told by stopped_ratio in the ordinary reports. */
+/* A stop that stands, and its end, are told at once; a process that is stopped and let go many
+ * times a second (half a node's speed) is told by stopped_ratio in the ordinary reports. */
 static void tell_stop(struct fr_rank *r, struct fr_rank_tools *t, uint64_t now_ns)
 {
     bool stopped = r->proc == FULLRANK__PROC_STATE__PROC_STOPPED;
@@ -114,7 +115,9 @@ static void tell_stop(struct fr_rank *r, struct fr_rank_tools *t, uint64_t now_n
         return;
     r->proc_told = r->proc;
     e = fr_outbox_event(t->outbox);
-    e->job = fr_arena_text(&t->outbox->arena, r->claims.job); /* the rank may be forgotten before the report is packed */
+    e->job =
+        fr_arena_text(&t->outbox->arena,
+                      r->claims.job); /* the rank may be forgotten before the report is packed */
     e->attempt = r->claims.attempt;
     e->epoch = r->claims.epoch;
     e->rank = (uint32_t)r->claims.rank;
@@ -135,12 +138,14 @@ void fr_rank_sample(struct fr_rank *r, struct fr_rank_tools *t, uint64_t now_ns)
     if (r->state != FR_RANK_LIVE || !r->process)
         return;
     /* A process that is gone is told by its pidfd; until then its state is not known. */
-    proc = fr_process_state(r->process, &letter) == 0 ? fr_proc_state_of(letter) : FULLRANK__PROC_STATE__PROC_UNKNOWN;
+    proc = fr_process_state(r->process, &letter) == 0 ? fr_proc_state_of(letter)
+                                                      : FULLRANK__PROC_STATE__PROC_UNKNOWN;
     if (proc == FULLRANK__PROC_STATE__PROC_ZOMBIE && r->pidfd >= 0)
         return;
     if (proc == FULLRANK__PROC_STATE__PROC_STOPPED && fr_process_exec_ns(r->process, &exec_ns) != 0)
         exec_ns = 0;
-    if (proc != r->proc || (proc == FULLRANK__PROC_STATE__PROC_STOPPED && exec_ns != r->stop_exec_ns)) {
+    if (proc != r->proc ||
+        (proc == FULLRANK__PROC_STATE__PROC_STOPPED && exec_ns != r->stop_exec_ns)) {
         r->proc = proc;
         r->proc_since_ns = now_ns;
         r->stop_exec_ns = exec_ns;
@@ -181,7 +186,9 @@ void fr_rank_died(struct fr_rank *r, struct fr_rank_tools *t, uint64_t now_ns)
     r->proc_since_ns = now_ns;
     close_sensors(r);
     e = fr_outbox_event(t->outbox);
-    e->job = fr_arena_text(&t->outbox->arena, r->claims.job); /* the rank may be forgotten before the report is packed */
+    e->job =
+        fr_arena_text(&t->outbox->arena,
+                      r->claims.job); /* the rank may be forgotten before the report is packed */
     e->attempt = r->claims.attempt;
     e->epoch = r->claims.epoch;
     e->rank = (uint32_t)r->claims.rank;
@@ -195,9 +202,10 @@ void fr_rank_died(struct fr_rank *r, struct fr_rank_tools *t, uint64_t now_ns)
     }
     e->finalized = fr_segment_header(r->segment)->finalized != 0;
     t->outbox->urgent = true;
-    fr_log(FR_LOG_NOTICE, "agent.rank_ended", "job=%s epoch=%llu rank=%d pid=%u signal=%d code=%d finalized=%d",
-           r->claims.job, (unsigned long long)r->claims.epoch, r->claims.rank, r->pid, e->exit_signal, e->exit_code,
-           e->finalized);
+    fr_log(FR_LOG_NOTICE, "agent.rank_ended",
+           "job=%s epoch=%llu rank=%d pid=%u signal=%d code=%d finalized=%d", r->claims.job,
+           (unsigned long long)r->claims.epoch, r->claims.rank, r->pid, e->exit_signal,
+           e->exit_code, e->finalized);
 }
 
 static void sample_values(struct fr_rank *r, uint64_t now_ns)
@@ -366,8 +374,8 @@ static void report_comms(struct fr_rank *r, struct fr_outbox *ob, bool full)
             continue;
         if (full || k->members_hash != c->members_hash || k->freed != (c->freed != 0))
             define_comm(r, c, ob);
-        if (!full && k->members_hash == c->members_hash && k->enqueued == c->enqueued && k->started == c->started &&
-            k->completed == c->completed)
+        if (!full && k->members_hash == c->members_hash && k->enqueued == c->enqueued &&
+            k->started == c->started && k->completed == c->completed)
             continue;
         k->members_hash = c->members_hash;
         k->freed = c->freed != 0;

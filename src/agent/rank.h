@@ -4,7 +4,8 @@
  *
  *   new -> (admit) -> live -> dead          reported
  *     \-> pending, refused                  looked at again when assignments or the file change
- *   live, dead -> retired                   the epoch is over: no longer reported, swept when the process is gone
+ *   live, dead -> retired                   the epoch is over: no longer reported, swept when the
+ * process is gone
  *
  * Unit:    nanoseconds of CLOCK_MONOTONIC.
  * Memory:  about 100 KiB a rank (the reader's copy of the communicator table).
@@ -26,11 +27,17 @@
 #include "sense/sensor.h"
 #include "wire/segment.h"
 
-#define FR_RANK_SAMPLES    64           /* state samples of the last second, and some more */
-#define FR_RANK_STOP_NS    200000000ull /* a stop (or its end) that stands so long is told at once */
-#define FR_RANK_SCRATCH    65536        /* records taken in one go before they are folded */
+#define FR_RANK_SAMPLES 64           /* state samples of the last second, and some more */
+#define FR_RANK_STOP_NS 200000000ull /* a stop (or its end) that stands so long is told at once */
+#define FR_RANK_SCRATCH 65536        /* records taken in one go before they are folded */
 
-enum fr_rank_state { FR_RANK_PENDING = 0, FR_RANK_REFUSED, FR_RANK_LIVE, FR_RANK_DEAD, FR_RANK_RETIRED };
+enum fr_rank_state {
+    FR_RANK_PENDING = 0,
+    FR_RANK_REFUSED,
+    FR_RANK_LIVE,
+    FR_RANK_DEAD,
+    FR_RANK_RETIRED
+};
 
 /* What was last reported of a communicator slot. */
 struct fr_rank_comm {
@@ -49,8 +56,8 @@ struct fr_rank {
     uint32_t pid; /* of the file's name */
     struct fr_claims claims;
     struct fr_segment *segment;
-    uint64_t seen_ns;      /* first sight */
-    enum fr_verdict told;  /* refusal that was logged */
+    uint64_t seen_ns;     /* first sight */
+    enum fr_verdict told; /* refusal that was logged */
 
     /* from here on only once admitted */
     int pidfd;
@@ -61,26 +68,27 @@ struct fr_rank {
     struct fr_sense *process, *cgroup;
     uint64_t throttled_base_ns; /* the cgroup's count when the rank was admitted */
 
-    int proc;                /* Fullrank__ProcState */
+    int proc; /* Fullrank__ProcState */
     uint64_t proc_since_ns;
-    int proc_told;           /* what an event or report said last */
-    uint64_t stop_exec_ns;   /* CPU time when the stop was seen first: a process that ran in between was not stopped throughout */
+    int proc_told;         /* what an event or report said last */
+    uint64_t stop_exec_ns; /* CPU time when the stop was seen first: a process that ran in between
+                              was not stopped throughout */
     struct {
         uint64_t t_ns;
         bool stopped;
     } samples[FR_RANK_SAMPLES];
-    uint32_t nsamples;       /* counts up; slot is nsamples % FR_RANK_SAMPLES */
+    uint32_t nsamples; /* counts up; slot is nsamples % FR_RANK_SAMPLES */
     struct fr_sense_value values[FR_PROCESS_COLUMNS];
     uint64_t throttled_ns, values_ns;
-    int exit_status;         /* as wait(2); meaningful when exit_known */
+    int exit_status; /* as wait(2); meaningful when exit_known */
     bool exit_known, death_told;
 
     struct fr_fold fold;
     uint64_t next_index[FR_SEG_MAX_LANES];
     uint64_t records, lost;
-    uint64_t refreshed_ns;   /* the header was read */
-    uint64_t step_told;      /* newest step that was put into the outbox */
-    uint64_t step_ended;     /* newest step whose slot was seen ended */
+    uint64_t refreshed_ns;      /* the header was read */
+    uint64_t step_told;         /* newest step that was put into the outbox */
+    uint64_t step_ended;        /* newest step whose slot was seen ended */
     struct fr_rank_comm *comms; /* header.comm_count */
     uint32_t comms_known;
 };
@@ -92,7 +100,7 @@ struct fr_rank_tools {
     uint32_t *scratch_lane;
     uint64_t *scratch_index;
     size_t nscratch, scratch_cap;
-    bool full; /* tell everything */
+    bool full;       /* tell everything */
     uint64_t now_ns; /* of this tick */
 };
 
@@ -107,10 +115,12 @@ void fr_rank_admit(struct fr_rank *r, bool alive, uint64_t now_ns);
 /* Free all but the poll handle's memory (the struct itself is freed by the caller). */
 void fr_rank_fini(struct fr_rank *r);
 
-/* One tick: drain the segment into the fold, put steps, spans and records into the outbox. -errno: it cannot be read any more. */
+/* One tick: drain the segment into the fold, put steps, spans and records into the outbox. -errno:
+ * it cannot be read any more. */
 int fr_rank_drain(struct fr_rank *r, struct fr_rank_tools *t, struct fr_err *err);
 
-/* One tick: look at the process's state. Sets outbox->urgent when a stop, or the end of one, stands long enough. */
+/* One tick: look at the process's state. Sets outbox->urgent when a stop, or the end of one, stands
+ * long enough. */
 void fr_rank_sample(struct fr_rank *r, struct fr_rank_tools *t, uint64_t now_ns);
 
 /* The process has ended: last drain, exit status, ProcEvent. Once only. */

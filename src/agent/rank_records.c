@@ -2,9 +2,9 @@
 /*
  * rank_records.c - a rank's records, from its segment into the fold and the outbox
  *
- * A step is told once its slot says that it has ended and its records are here. The slots (the newest
- * 256 steps) are the backbone: when the agent was away they still tell every step; sums by communicator and
- * whole records are added where the ring still holds all of the step.
+ * A step is told once its slot says that it has ended and its records are here. The slots (the
+ * newest 256 steps) are the backbone: when the agent was away they still tell every step; sums by
+ * communicator and whole records are added where the ring still holds all of the step.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,8 +31,10 @@ static void take(void *arg, uint32_t lane, uint64_t index, const struct fr_recor
             return; /* shows as a gap in the indexes: counted as lost */
         t->scratch_cap = t->scratch_cap ? 2 * t->scratch_cap : 512;
         t->scratch = fr_xreallocarray(t->scratch, t->scratch_cap, sizeof *t->scratch);
-        t->scratch_lane = fr_xreallocarray(t->scratch_lane, t->scratch_cap, sizeof *t->scratch_lane);
-        t->scratch_index = fr_xreallocarray(t->scratch_index, t->scratch_cap, sizeof *t->scratch_index);
+        t->scratch_lane =
+            fr_xreallocarray(t->scratch_lane, t->scratch_cap, sizeof *t->scratch_lane);
+        t->scratch_index =
+            fr_xreallocarray(t->scratch_index, t->scratch_cap, sizeof *t->scratch_index);
     }
     t->scratch[t->nscratch] = *record;
     t->scratch_lane[t->nscratch] = lane;
@@ -93,7 +95,9 @@ static void fold_record(struct fr_rank *r, const struct fr_record *rec, struct f
     w.bytes = rec->bytes;
     w.rank = (uint32_t)r->claims.rank;
     w.peer = rec->peer;
-    w.step = rec->op == FR_OP_STEP ? widen(step_near, rec->seq) : rec->step ? widen(step_near, rec->step) : 0;
+    w.step = rec->op == FR_OP_STEP ? widen(step_near, rec->seq)
+             : rec->step           ? widen(step_near, rec->step)
+                                   : 0;
     if (c) {
         struct fr_rank_comm *k = &r->comms[rec->comm];
 
@@ -112,7 +116,8 @@ static void fold_record(struct fr_rank *r, const struct fr_record *rec, struct f
         w.start_ns = rec->t_start;
         w.end_ns = rec->t_end;
     } else {
-        w.start_ns = rec->t_start == rec->t_enq ? w.enq_ns : fr_segment_ns(r->segment, rec->t_start);
+        w.start_ns =
+            rec->t_start == rec->t_enq ? w.enq_ns : fr_segment_ns(r->segment, rec->t_start);
         w.end_ns = fr_segment_ns(r->segment, rec->t_end);
     }
     fr_fold_record(&r->fold, &w);
@@ -178,8 +183,8 @@ static void tell_steps(struct fr_rank *r, struct fr_outbox *ob)
         if (rc < 0 || slot.t_end == 0) /* -EAGAIN: being written, the next tick */
             return;
         r->step_ended = step;
-        /* The end is written into the slot before the ring, and another thread's lane may have been read before this
-         * one's: give the records of a step one more tick. */
+        /* The end is written into the slot before the ring, and another thread's lane may have been
+         * read before this one's: give the records of a step one more tick. */
         if (step > ended_before && (!f || !f->ended || h->lanes_used > 1))
             wait = true;
         if (wait)
@@ -190,8 +195,8 @@ static void tell_steps(struct fr_rank *r, struct fr_outbox *ob)
     }
 }
 
-/* The header tells of marks, new lanes and new communicators: it is read a few times a second, and when a record says
- * that a step or phase has ended. Returns 0 or -errno. */
+/* The header tells of marks, new lanes and new communicators: it is read a few times a second, and
+ * when a record says that a step or phase has ended. Returns 0 or -errno. */
 static int refresh(struct fr_rank *r, const struct fr_rank_tools *t, struct fr_err *err)
 {
     int rc = fr_segment_refresh(r->segment, err);

@@ -19,7 +19,8 @@
 #define RETRY_MOST_NS   1000000000ull
 #define SPILL_AFTER_NS  2000000000ull /* offline for so long: to disk, however little it is */
 #define REPLAY_SLICE_NS 250000000ull
-#define SETTLE_NS       500000000ull /* five group commits of the controller: what it took by then is durable */
+#define SETTLE_NS                                                                                  \
+    500000000ull /* five group commits of the controller: what it took by then is durable */
 
 struct fr_sender {
     struct fr_sender_options opt;
@@ -38,7 +39,7 @@ struct fr_sender {
     struct fr_http *http;
     struct fr_spool *spool; /* NULL: there is none (its folder cannot be written) */
     struct fr_buf body, reply, replay;
-    bool replaying;     /* replay holds a spooled report that was not taken yet */
+    bool replaying; /* replay holds a spooled report that was not taken yet */
     struct fr_spool_key replay_key;
     uint64_t replayed_ns; /* when the last one of the spool was taken, 0: none */
     bool online, disk_failed;
@@ -136,12 +137,14 @@ static void spool_failed(struct fr_sender *s, int rc)
 {
     if (!s->disk_failed)
         fr_log(FR_LOG_ERROR, "agent.spool_failed",
-               "dir=%s reason=\"%s\" effect=\"reports are kept in memory only and the oldest are lost\"",
+               "dir=%s reason=\"%s\" effect=\"reports are kept in memory only and the oldest are "
+               "lost\"",
                s->opt.spool_dir, strerror(-rc));
     s->disk_failed = true;
 }
 
-/* Write one report. The parts that count more come first; if one cannot be written the rest is not tried. */
+/* Write one report. The parts that count more come first; if one cannot be written the rest is not
+ * tried. */
 static void spool_one(struct fr_sender *s, struct fr_outgoing *o)
 {
     static const char SPOOLED[] = {0x48, 0x01}; /* Report.spooled = true, as protobuf writes it */
@@ -151,7 +154,8 @@ static void spool_one(struct fr_sender *s, struct fr_outgoing *o)
     fr_buf_add(&o->part[FR_SPOOL_BASE], SPOOLED, sizeof SPOOLED);
     for (int c = 0; rc == 0 && c < FR_SPOOL_CLASSES; c++)
         if (o->part[c].len)
-            rc = fr_spool_append(s->spool, key, (enum fr_spool_class)c, o->part[c].p, o->part[c].len);
+            rc = fr_spool_append(s->spool, key, (enum fr_spool_class)c, o->part[c].p,
+                                 o->part[c].len);
     if (rc == 0) {
         if (s->disk_failed)
             fr_log(FR_LOG_NOTICE, "agent.spool_works", "dir=%s", s->opt.spool_dir);
@@ -270,7 +274,8 @@ static enum outcome send_body(struct fr_sender *s, const struct fr_buf *body, ui
 {
     struct fr_err err = FR_ERR_INIT;
     struct fr_orders o;
-    int status = fr_http_call(s->http, "POST", FR_SENDER_PATH, FR_MESSAGE_TYPE, body->p, body->len, &s->reply, &err);
+    int status = fr_http_call(s->http, "POST", FR_SENDER_PATH, FR_MESSAGE_TYPE, body->p, body->len,
+                              &s->reply, &err);
     uint64_t now = fr_mono_ns();
 
     if (is_abandoned(s))
@@ -301,7 +306,8 @@ static enum outcome send_body(struct fr_sender *s, const struct fr_buf *body, ui
     return TAKEN;
 }
 
-/* Send the first unsent report. The loop may add behind it meanwhile, but only this thread takes away. */
+/* Send the first unsent report. The loop may add behind it meanwhile, but only this thread takes
+ * away. */
 static void send_live(struct fr_sender *s)
 {
     struct fr_outgoing *o;
@@ -321,7 +327,8 @@ static void send_live(struct fr_sender *s)
     if (got == NO_ANSWER)
         return;
     pthread_mutex_lock(&s->lock);
-    /* After a change of controllers everything before this one is to be sent again, and this one with it: in order. */
+    /* After a change of controllers everything before this one is to be sent again, and this one
+     * with it: in order. */
     if ((instance == s->controller || instance == 0) && !s->abandoned) {
         s->unsent = o->next;
         acknowledge(s, got == REFUSED ? o->seq : acked);
@@ -410,7 +417,8 @@ static void *run(void *arg)
         pthread_mutex_unlock(&s->lock);
         if (is_abandoned(s))
             break;
-        if (!s->online && s->offline_since_ns && (now - s->offline_since_ns > SPILL_AFTER_NS || full))
+        if (!s->online && s->offline_since_ns &&
+            (now - s->offline_since_ns > SPILL_AFTER_NS || full))
             spill(s);
         if (late)
             break;
@@ -453,7 +461,9 @@ static void sender_freep(struct fr_sender **s)
 int fr_sender_start(const struct fr_sender_options *opt, struct fr_sender **ret, struct fr_err *err)
 {
     FR_CLEANUP(sender_freep) struct fr_sender *s = fr_xalloc(sizeof *s);
-    struct fr_http_options http = {.base_url = opt->url, .token = opt->token, .timeout_s = opt->timeout_s,
+    struct fr_http_options http = {.base_url = opt->url,
+                                   .token = opt->token,
+                                   .timeout_s = opt->timeout_s,
                                    .max_bytes = FR_ORDERS_REPLY_BYTES};
     struct fr_err why = FR_ERR_INIT;
     pthread_condattr_t attr;
@@ -512,7 +522,8 @@ int fr_sender_stop(struct fr_sender *s, double limit_s)
     pthread_mutex_lock(&s->lock);
     s->abandoned = !s->done;
     pthread_mutex_unlock(&s->lock);
-    if (s->abandoned) /* it is inside of a request and will not touch the queue or the spool again */
+    if (s->abandoned) /* it is inside of a request and will not touch the queue or the spool again
+                       */
         spill(s);
     return -ETIMEDOUT;
 }

@@ -149,18 +149,21 @@ int fr_spool_open(const char *dir, uint64_t max_bytes, struct fr_spool **ret, st
     if (sp->fd < 0 || fstat(sp->fd, &st) != 0)
         return fr_fail(err, -errno, "%s: cannot open the spool: %s", sp->path, strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return fr_fail(err, -EINVAL, "%s: is no plain file (remove it, or give another --spool)", sp->path);
+        return fr_fail(err, -EINVAL, "%s: is no plain file (remove it, or give another --spool)",
+                       sp->path);
     sp->size = readable(sp->fd, (uint64_t)st.st_size);
     if (sp->size < (uint64_t)st.st_size && ftruncate(sp->fd, (off_t)sp->size) != 0)
-        return fr_fail(err, -errno, "%s: cannot cut off its torn end: %s", sp->path, strerror(errno));
+        return fr_fail(err, -errno, "%s: cannot cut off its torn end: %s", sp->path,
+                       strerror(errno));
     *ret = sp;
     sp = NULL;
     return 0;
 }
 
-/* One pass of a rewriting: copy all frames but those of classes >= drop that begin before `until`. */
-static int copy_without(struct fr_spool *sp, int to, uint32_t drop, uint64_t until, uint64_t *ret_size,
-                        uint64_t *ret_at, uint64_t *ret_dropped)
+/* One pass of a rewriting: copy all frames but those of classes >= drop that begin before `until`.
+ */
+static int copy_without(struct fr_spool *sp, int to, uint32_t drop, uint64_t until,
+                        uint64_t *ret_size, uint64_t *ret_at, uint64_t *ret_dropped)
 {
     FR_CLEANUP(fr_buf_fini) struct fr_buf b = FR_BUF_INIT;
     uint64_t at = 0, out = 0, new_at = 0, dropped = 0;
@@ -215,8 +218,8 @@ static int rewrite_without(struct fr_spool *sp, uint32_t drop, uint64_t until)
     return 0;
 }
 
-/* Make room for `need` bytes below the bound: detail of the older half first, then all of it, then the
- * same for progress, and whole reports at last. */
+/* Make room for `need` bytes below the bound: detail of the older half first, then all of it, then
+ * the same for progress, and whole reports at last. */
 static int make_room(struct fr_spool *sp, uint64_t need)
 {
     /* Leave an eighth free, so that not every append rewrites the file. */
@@ -239,7 +242,8 @@ static int make_room(struct fr_spool *sp, uint64_t need)
     return sp->size + need <= sp->max_bytes ? 0 : -ENOSPC;
 }
 
-int fr_spool_append(struct fr_spool *sp, struct fr_spool_key key, enum fr_spool_class cls, const void *p, size_t n)
+int fr_spool_append(struct fr_spool *sp, struct fr_spool_key key, enum fr_spool_class cls,
+                    const void *p, size_t n)
 {
     struct frame f = {FRAME_MAGIC, (uint32_t)cls, (uint32_t)n, 0, key.instance, key.seq, 0};
     int rc = 0;

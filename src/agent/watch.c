@@ -2,8 +2,9 @@
 /*
  * watch.c - which files of the probe folder are ranks of this node, from first sight to sweeping
  *
- * The folder is listed again only when its mtime has moved. A file becomes a rank by agent/admit.h; when its
- * epoch is over and its process gone, the file is removed, if it belongs to the user of the job.
+ * The folder is listed again only when its mtime has moved. A file becomes a rank by agent/admit.h;
+ * when its epoch is over and its process gone, the file is removed, if it belongs to the user of
+ * the job.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -59,12 +60,12 @@ static void sweep(struct fr_agent *a, const struct fr_rank *r, uint32_t uid)
 {
     struct stat st;
 
-    if (fstatat(a->dir_fd, r->file, &st, AT_SYMLINK_NOFOLLOW) != 0 || st.st_ino != r->inode || st.st_uid != uid ||
-        !S_ISREG(st.st_mode))
+    if (fstatat(a->dir_fd, r->file, &st, AT_SYMLINK_NOFOLLOW) != 0 || st.st_ino != r->inode ||
+        st.st_uid != uid || !S_ISREG(st.st_mode))
         return;
     if (unlinkat(a->dir_fd, r->file, 0) == 0)
-        fr_log(FR_LOG_INFO, "agent.segment_swept", "file=%s job=%s epoch=%llu", r->file, r->claims.job,
-               (unsigned long long)r->claims.epoch);
+        fr_log(FR_LOG_INFO, "agent.segment_swept", "file=%s job=%s epoch=%llu", r->file,
+               r->claims.job, (unsigned long long)r->claims.epoch);
 }
 
 /* "fr-<pid>.seg" */
@@ -146,7 +147,8 @@ static int open_dir(struct fr_agent *a)
     return a->dir_fd;
 }
 
-/* Files that are not believed (yet) are forgotten when they are gone; of ranks the open file is enough. */
+/* Files that are not believed (yet) are forgotten when they are gone; of ranks the open file is
+ * enough. */
 static void drop_gone_files(struct fr_agent *a)
 {
     for (struct fr_rank **p = &a->ranks; *p;) {
@@ -169,14 +171,16 @@ static void scan(struct fr_agent *a, uint64_t now_ns)
 
     if (open_dir(a) < 0)
         return;
-    if (fstat(a->dir_fd, &st) != 0 || st.st_nlink == 0) { /* the folder was removed: it may come again */
+    if (fstat(a->dir_fd, &st) != 0 ||
+        st.st_nlink == 0) { /* the folder was removed: it may come again */
         close(a->dir_fd);
         a->dir_fd = -1;
         return;
     }
     /* The clock of mtime is coarse: look again until it is surely in the past. */
     if (st.st_mtim.tv_sec == a->dir_mtime.tv_sec && st.st_mtim.tv_nsec == a->dir_mtime.tv_nsec &&
-        a->dir_scanned_ns && fr_unix_ns() - (st.st_mtim.tv_sec * FR_NS_PER_S + st.st_mtim.tv_nsec) > 200000000)
+        a->dir_scanned_ns &&
+        fr_unix_ns() - (st.st_mtim.tv_sec * FR_NS_PER_S + st.st_mtim.tv_nsec) > 200000000)
         return;
     a->dir_mtime = st.st_mtim;
     a->dir_scanned_ns = now_ns;
@@ -216,8 +220,9 @@ static int is_taken(struct fr_agent *a, const struct fr_rank *r)
     for (struct fr_rank **p = &a->ranks; *p; p = &(*p)->next) {
         struct fr_rank *o = *p;
 
-        if (o == r || (o->state != FR_RANK_LIVE && o->state != FR_RANK_DEAD) || o->claims.rank != r->claims.rank ||
-            o->claims.epoch != r->claims.epoch || strcmp(o->claims.job, r->claims.job) != 0)
+        if (o == r || (o->state != FR_RANK_LIVE && o->state != FR_RANK_DEAD) ||
+            o->claims.rank != r->claims.rank || o->claims.epoch != r->claims.epoch ||
+            strcmp(o->claims.job, r->claims.job) != 0)
             continue;
         if (o->state == FR_RANK_LIVE)
             return 1;
@@ -231,8 +236,9 @@ static void refuse(struct fr_agent *a, struct fr_rank *r, const char *why)
     if (r->state != FR_RANK_REFUSED)
         a->refused++;
     r->state = FR_RANK_REFUSED;
-    fr_log(FR_LOG_WARNING, "agent.segment_refused", "file=%s job=%.63s epoch=%llu rank=%d uid=%u reason=\"%s\"",
-           r->file, r->claims.job, (unsigned long long)r->claims.epoch, r->claims.rank, (unsigned)r->owner, why);
+    fr_log(FR_LOG_WARNING, "agent.segment_refused",
+           "file=%s job=%.63s epoch=%llu rank=%d uid=%u reason=\"%s\"", r->file, r->claims.job,
+           (unsigned long long)r->claims.epoch, r->claims.rank, (unsigned)r->owner, why);
 }
 
 static void admit_live(struct fr_agent *a, struct fr_rank *r, uint64_t now_ns)
@@ -243,7 +249,8 @@ static void admit_live(struct fr_agent *a, struct fr_rank *r, uint64_t now_ns)
     r->pidfd = fr_pidfd_open(r->pid);
     /* With the pidfd in hand the process cannot be another one: ask again. */
     fr_facts_read(r->pid, (uint32_t)r->owner, a->orders.assignments, a->orders.nassignments, &f);
-    if (r->pidfd < 0 || fr_admit(&r->claims, &f, a->orders.assignments, a->orders.nassignments, &i) != FR_ADMIT_YES) {
+    if (r->pidfd < 0 || fr_admit(&r->claims, &f, a->orders.assignments, a->orders.nassignments,
+                                 &i) != FR_ADMIT_YES) {
         if (r->pidfd >= 0)
             close(r->pidfd);
         r->pidfd = -1;
@@ -257,8 +264,9 @@ static void admit_live(struct fr_agent *a, struct fr_rank *r, uint64_t now_ns)
         uv_poll_start(&r->poll, UV_READABLE, on_pidfd);
     }
     a->outbox.urgent = true;
-    fr_log(FR_LOG_NOTICE, "agent.rank_seen", "job=%s attempt=%u epoch=%llu rank=%d pid=%u", r->claims.job,
-           r->claims.attempt, (unsigned long long)r->claims.epoch, r->claims.rank, r->pid);
+    fr_log(FR_LOG_NOTICE, "agent.rank_seen", "job=%s attempt=%u epoch=%llu rank=%d pid=%u",
+           r->claims.job, r->claims.attempt, (unsigned long long)r->claims.epoch, r->claims.rank,
+           r->pid);
 }
 
 /* Look at one file that is no rank so far. 1 when it was swept and must be forgotten. */
@@ -289,8 +297,8 @@ static int consider(struct fr_agent *a, struct fr_rank *r, uint64_t now_ns)
         sweep(a, r, a->orders.assignments[i].uid);
         return 1;
     case FR_ADMIT_LATER:
-        if (r->state == FR_RANK_PENDING && now_ns - r->seen_ns > FR_AGENT_REFUSE_NS && now_ns > a->grace_until_ns &&
-            r->claims.rank >= 0)
+        if (r->state == FR_RANK_PENDING && now_ns - r->seen_ns > FR_AGENT_REFUSE_NS &&
+            now_ns > a->grace_until_ns && r->claims.rank >= 0)
             refuse(a, r, fr_verdict_text(v));
         return 0;
     default:
@@ -322,13 +330,16 @@ static void retire(struct fr_agent *a, uint64_t now_ns)
         struct fr_rank *r = *p;
         bool admitted = r->state >= FR_RANK_LIVE, covered = admitted && is_covered(a, r);
 
-        if (admitted && !covered && r->state != FR_RANK_RETIRED && a->has_orders && now_ns > a->grace_until_ns)
+        if (admitted && !covered && r->state != FR_RANK_RETIRED && a->has_orders &&
+            now_ns > a->grace_until_ns)
             r->state = FR_RANK_RETIRED;
         else if (r->state == FR_RANK_RETIRED && covered && !r->death_told)
             r->state = FR_RANK_LIVE; /* the controller knows the job again */
         if (r->state == FR_RANK_RETIRED && r->death_told) {
             if (!covered)
-                sweep(a, r, r->claims.uid); /* equal to the assignment's, or it would not have been admitted */
+                sweep(a, r,
+                      r->claims
+                          .uid); /* equal to the assignment's, or it would not have been admitted */
             forget(a, p);
             continue;
         }

@@ -14,23 +14,29 @@
 
 #define ALL_LEVELS (FR_DIAG_VERIFY | FR_DIAG_QUICK | FR_DIAG_MEDIUM | FR_DIAG_LONG)
 
-/* Floors are a tenth or less of what the slowest server of the last ten years does: they find what is broken, not
- * what is old. What is merely slow shows against the cohort. */
+/* Floors are a tenth or less of what the slowest server of the last ten years does: they find what
+ * is broken, not what is old. What is merely slow shows against the cohort. */
 const struct fr_diag_test FR_DIAG_TESTS[] = {
-    {"scheduling", "share of the time in which this process was neither running nor runnable though it wanted to run",
+    {"scheduling",
+     "share of the time in which this process was neither running nor runnable though it wanted to "
+     "run",
      "ratio", ALL_LEVELS, 0.6, FR_DIAG_AT_MOST, 0.2,
-     "a process that is not stopped or throttled loses less than 0.01, at any load", fr_diag_measure_scheduling},
-    {"arithmetic", "multiply-adds of small matrices per second of CPU time", "GFLOP/s", ALL_LEVELS, 0.4,
-     FR_DIAG_AT_LEAST, 0.1, "plain scalar code reaches 1 GFLOP/s on any 64-bit server core",
+     "a process that is not stopped or throttled loses less than 0.01, at any load",
+     fr_diag_measure_scheduling},
+    {"arithmetic", "multiply-adds of small matrices per second of CPU time", "GFLOP/s", ALL_LEVELS,
+     0.4, FR_DIAG_AT_LEAST, 0.1, "plain scalar code reaches 1 GFLOP/s on any 64-bit server core",
      fr_diag_measure_arithmetic},
-    {"checksum", "repeated arithmetic that gave another result than the first time", "errors", ALL_LEVELS, 0.2,
-     FR_DIAG_AT_MOST, 0, "arithmetic that differs from itself is a broken core", fr_diag_measure_checksum},
-    {"memory", "bytes copied per second of CPU time, beyond the caches", "GB/s", ALL_LEVELS, 0.3, FR_DIAG_AT_LEAST,
-     0.2, "one core of any server copies 3 GB/s", fr_diag_measure_memory},
-    {"disk", "write and fsync of 256 KiB in the spool's folder, median of 5", "s", ALL_LEVELS, 0.4, FR_DIAG_AT_MOST, 2.0,
-     "a disk that takes longer than this holds up checkpoints and the spool", fr_diag_measure_disk},
-    {"loopback", "round trip of one byte over TCP on loopback, best of 200", "us", ALL_LEVELS, 0.2, FR_DIAG_AT_MOST,
-     5000, "some tens of microseconds, some hundreds on a busy machine", fr_diag_measure_loopback},
+    {"checksum", "repeated arithmetic that gave another result than the first time", "errors",
+     ALL_LEVELS, 0.2, FR_DIAG_AT_MOST, 0, "arithmetic that differs from itself is a broken core",
+     fr_diag_measure_checksum},
+    {"memory", "bytes copied per second of CPU time, beyond the caches", "GB/s", ALL_LEVELS, 0.3,
+     FR_DIAG_AT_LEAST, 0.2, "one core of any server copies 3 GB/s", fr_diag_measure_memory},
+    {"disk", "write and fsync of 256 KiB in the spool's folder, median of 5", "s", ALL_LEVELS, 0.4,
+     FR_DIAG_AT_MOST, 2.0, "a disk that takes longer than this holds up checkpoints and the spool",
+     fr_diag_measure_disk},
+    {"loopback", "round trip of one byte over TCP on loopback, best of 200", "us", ALL_LEVELS, 0.2,
+     FR_DIAG_AT_MOST, 5000, "some tens of microseconds, some hundreds on a busy machine",
+     fr_diag_measure_loopback},
 };
 const size_t FR_DIAG_TEST_COUNT = sizeof FR_DIAG_TESTS / sizeof FR_DIAG_TESTS[0];
 
@@ -39,7 +45,9 @@ unsigned fr_diag_level_parse(const char *name)
     static const struct {
         const char *name;
         unsigned level;
-    } LEVELS[] = {{"verify", FR_DIAG_VERIFY}, {"quick", FR_DIAG_QUICK}, {"medium", FR_DIAG_MEDIUM},
+    } LEVELS[] = {{"verify", FR_DIAG_VERIFY},
+                  {"quick", FR_DIAG_QUICK},
+                  {"medium", FR_DIAG_MEDIUM},
                   {"long", FR_DIAG_LONG}};
 
     for (size_t i = 0; i < sizeof LEVELS / sizeof LEVELS[0]; i++)
@@ -76,7 +84,8 @@ size_t fr_diag_run(unsigned level, const char *scratch_dir, double limit_s,
             continue;
         r.sample.value = NAN;
         if (begun > cx.deadline_ns)
-            snprintf(r.sample.detail, sizeof r.sample.detail, "not run: the %.1f s for all tests were over", limit_s);
+            snprintf(r.sample.detail, sizeof r.sample.detail,
+                     "not run: the %.1f s for all tests were over", limit_s);
         else
             r.test->measure(&cx, &r.sample);
         r.passed = fr_diag_judge(r.test, &r.sample);
@@ -84,6 +93,7 @@ size_t fr_diag_run(unsigned level, const char *scratch_dir, double limit_s,
         fn(&r, arg);
         ran++;
     }
-    setpriority(PRIO_PROCESS, self, nice_before); /* works for root; a worker thread stays nice otherwise */
+    setpriority(PRIO_PROCESS, self,
+                nice_before); /* works for root; a worker thread stays nice otherwise */
     return ran;
 }

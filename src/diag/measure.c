@@ -32,7 +32,8 @@ static uint64_t cpu_ns(void)
 
 static void cannot(struct fr_diag_sample *ret, const char *what)
 {
-    snprintf(ret->detail, sizeof ret->detail, "cannot measure: %.120s: %.50s", what, strerror(errno));
+    snprintf(ret->detail, sizeof ret->detail, "cannot measure: %.120s: %.50s", what,
+             strerror(errno));
 }
 
 static void multiply(const double *a, const double *b, double *c)
@@ -88,7 +89,8 @@ void fr_diag_measure_checksum(const struct fr_diag_context *cx, struct fr_diag_s
         multiply(a, b, again);
         wrong += memcmp(first, again, sizeof first) != 0;
         loops++;
-    } while (cpu_ns() - begun < 100000000 && fr_mono_ns() < until && fr_mono_ns() < cx->deadline_ns);
+    } while (cpu_ns() - begun < 100000000 && fr_mono_ns() < until &&
+             fr_mono_ns() < cx->deadline_ns);
     ret->value = wrong;
     snprintf(ret->detail, sizeof ret->detail, "%u of %u repetitions differed", wrong, loops);
 }
@@ -106,8 +108,9 @@ static int64_t run_delay_ns(int fd)
     return *end == ' ' ? (int64_t)strtoull(end + 1, NULL, 10) : -1;
 }
 
-/* Time that the cgroup of this process was held back by its CPU limit; 0 where there is no limit. The kernel counts it
- * as waiting for a core, but unlike a busy machine it is a fault of this node's set-up. */
+/* Time that the cgroup of this process was held back by its CPU limit; 0 where there is no limit.
+ * The kernel counts it as waiting for a core, but unlike a busy machine it is a fault of this
+ * node's set-up. */
 static uint64_t throttled_ns(void)
 {
     char line[1024], path[1200] = "", text[1024];
@@ -144,8 +147,9 @@ static uint64_t throttled_ns(void)
     return 0;
 }
 
-/* A thread that computes without a pause is always running or waiting for a core. Wall time that is neither was
- * taken by a stop (SIGSTOP, freezer) or a CPU limit, or by the host of a virtual machine. */
+/* A thread that computes without a pause is always running or waiting for a core. Wall time that is
+ * neither was taken by a stop (SIGSTOP, freezer) or a CPU limit, or by the host of a virtual
+ * machine. */
 void fr_diag_measure_scheduling(const struct fr_diag_context *cx, struct fr_diag_sample *ret)
 {
     char path[64];
@@ -181,9 +185,10 @@ void fr_diag_measure_scheduling(const struct fr_diag_context *cx, struct fr_diag
     close(fd);
     lost = wall > 0 ? 1.0 - ((double)cpu + (double)waited) / (double)wall : NAN;
     ret->value = lost < 0 ? 0 : lost;
-    snprintf(ret->detail, sizeof ret->detail, "%.3f s: running %.3f s, waiting for a core %.3f s, neither %.3f s (throttled %.3f s)",
-             (double)wall * 1e-9, (double)cpu * 1e-9, (double)waited * 1e-9, ret->value * (double)wall * 1e-9,
-             (double)held * 1e-9);
+    snprintf(ret->detail, sizeof ret->detail,
+             "%.3f s: running %.3f s, waiting for a core %.3f s, neither %.3f s (throttled %.3f s)",
+             (double)wall * 1e-9, (double)cpu * 1e-9, (double)waited * 1e-9,
+             ret->value * (double)wall * 1e-9, (double)held * 1e-9);
 }
 
 void fr_diag_measure_memory(const struct fr_diag_context *cx, struct fr_diag_sample *ret)
@@ -255,7 +260,8 @@ void fr_diag_measure_disk(const struct fr_diag_context *cx, struct fr_diag_sampl
         return;
     qsort(took, (size_t)n, sizeof took[0], by_value);
     ret->value = took[n / 2];
-    snprintf(ret->detail, sizeof ret->detail, "%d times 256 KiB: %.4f s to %.4f s", n, took[0], took[n - 1]);
+    snprintf(ret->detail, sizeof ret->detail, "%d times 256 KiB: %.4f s to %.4f s", n, took[0],
+             took[n - 1]);
 }
 
 /* A connected pair of TCP sockets on loopback. */
@@ -302,7 +308,8 @@ void fr_diag_measure_loopback(const struct fr_diag_context *cx, struct fr_diag_s
         double us;
 
         if (pass_byte(fd[0], fd[1]) != 0 || pass_byte(fd[1], fd[0]) != 0) {
-            snprintf(ret->detail, sizeof ret->detail, "a byte sent over loopback did not arrive within 1 s");
+            snprintf(ret->detail, sizeof ret->detail,
+                     "a byte sent over loopback did not arrive within 1 s");
             best = INFINITY;
             break;
         }

@@ -2,13 +2,13 @@
 /*
  * test.h - the tests that a node can be put to: one table
  *
- * A drained node comes back only after its own test; a site runs longer ones before it trusts a new node. A test
- * measures one figure; whether that is good is judged apart, by a floor that any sound machine reaches, or
- * (by the caller, who has the figures of all nodes) against the cohort.
+ * A drained node comes back only after its own test; a site runs longer ones before it trusts a new
+ * node. A test measures one figure; whether that is good is judged apart, by a floor that any sound
+ * machine reaches, or (by the caller, who has the figures of all nodes) against the cohort.
  *
- * Tests of the level "verify" run beside other work: they are short, run at nice 10, and measure what the
- * machine gave to them in relation to the CPU time they got, so that a busy machine passes and a stopped, throttled or
- * broken one does not.
+ * Tests of the level "verify" run beside other work: they are short, run at nice 10, and measure
+ * what the machine gave to them in relation to the CPU time they got, so that a busy machine passes
+ * and a stopped, throttled or broken one does not.
  *
  * Unit:    of each test, in its row.
  * Threads: a run belongs to one thread, which it makes nice; run it on a thread of its own.
@@ -21,7 +21,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum fr_diag_level { FR_DIAG_VERIFY = 1, FR_DIAG_QUICK = 2, FR_DIAG_MEDIUM = 4, FR_DIAG_LONG = 8 }; /* bits */
+enum fr_diag_level {
+    FR_DIAG_VERIFY = 1,
+    FR_DIAG_QUICK = 2,
+    FR_DIAG_MEDIUM = 4,
+    FR_DIAG_LONG = 8
+}; /* bits */
 
 struct fr_diag_context {
     const char *scratch_dir; /* for the disk test; NULL: it is left out */
@@ -42,10 +47,10 @@ struct fr_diag_sample {
 
 struct fr_diag_test {
     const char *name;
-    const char *text;   /* what it measures */
+    const char *text; /* what it measures */
     const char *unit;
-    unsigned levels;    /* bits of enum fr_diag_level */
-    double seconds;     /* about */
+    unsigned levels; /* bits of enum fr_diag_level */
+    double seconds;  /* about */
     enum fr_diag_judging judging;
     double floor;       /* NaN: judged against the cohort only, any value passes here */
     const char *reason; /* of the floor */
@@ -65,10 +70,12 @@ extern const size_t FR_DIAG_TEST_COUNT;
 /* The level of that name, or 0. */
 unsigned fr_diag_level_parse(const char *name);
 
-/* The verdict on a sample; pure. What could not be measured does not pass; what was skipped does. */
+/* The verdict on a sample; pure. What could not be measured does not pass; what was skipped does.
+ */
 bool fr_diag_judge(const struct fr_diag_test *t, const struct fr_diag_sample *s);
 
-/* Run the tests of a level in the order of the table, each result given to fn. Returns how many ran. limit_s: all together. */
+/* Run the tests of a level in the order of the table, each result given to fn. Returns how many
+ * ran. limit_s: all together. */
 size_t fr_diag_run(unsigned level, const char *scratch_dir, double limit_s,
                    void (*fn)(const struct fr_diag_result *r, void *arg), void *arg);
 

@@ -29,8 +29,8 @@ const struct fr_sensor *fr_sensor_find(const char *name)
     return NULL;
 }
 
-const struct fr_sense_value *fr_sense_get(const struct fr_sensor *s, const struct fr_sense_value *values,
-                                          const char *column)
+const struct fr_sense_value *fr_sense_get(const struct fr_sensor *s,
+                                          const struct fr_sense_value *values, const char *column)
 {
     for (size_t i = 0; i < s->ncolumns; i++)
         if (strcmp(s->columns[i].name, column) == 0)

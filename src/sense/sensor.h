@@ -8,8 +8,8 @@
  *
  * Unit:    of each column, in its row of the table.
  * Memory:  one small object an open sensor; sampling allocates nothing.
- * Threads: an open sensor belongs to one thread. A sensor whose `blocks` is set may wait for a device or a
- *          network and gets a thread of its own; the others read /proc and /sys only.
+ * Threads: an open sensor belongs to one thread. A sensor whose `blocks` is set may wait for a
+ * device or a network and gets a thread of its own; the others read /proc and /sys only.
  */
 #ifndef FR_SENSE_SENSOR_H
 #define FR_SENSE_SENSOR_H
@@ -43,7 +43,8 @@ struct fr_sense_value {
     char text[FR_SENSE_TEXT_BYTES];
 };
 
-/* What is to be read. root is "" on a live machine, or a folder that holds a captured proc/ and sys/. */
+/* What is to be read. root is "" on a live machine, or a folder that holds a captured proc/ and
+ * sys/. */
 struct fr_sense_target {
     const char *root;
     uint32_t pid; /* sensors of a process; 0 for those of the node */
@@ -72,15 +73,16 @@ extern const struct fr_sensor *const FR_SENSORS[];
 const struct fr_sensor *fr_sensor_find(const char *name);
 
 /* The value of a column by name in a sample of that sensor, or NULL. */
-const struct fr_sense_value *fr_sense_get(const struct fr_sensor *s, const struct fr_sense_value *values,
-                                          const char *column);
+const struct fr_sense_value *fr_sense_get(const struct fr_sensor *s,
+                                          const struct fr_sense_value *values, const char *column);
 
 /* --- for the sensors themselves --- */
 
 /* Open root + path for reading, or -errno. */
 int fr_sense_open_at(const char *root, const char *path);
 
-/* Read an open file of /proc or /sys again from its start into text, NUL-terminated. Returns its length or -errno. */
+/* Read an open file of /proc or /sys again from its start into text, NUL-terminated. Returns its
+ * length or -errno. */
 int fr_sense_reread(int fd, char *text, size_t n);
 
 /* The number behind "key " or "key=" at the start of a line or a word. Returns 1 when found. */

@@ -3,8 +3,8 @@
  * message.h - unpack what a peer sent without letting it choose how much memory that takes
  *
  * Two bytes on the wire can become a struct of hundreds in memory, so a limit on the length of
- * a message is not enough: these allocators count what an unpacked message takes and make the unpacking fail
- * beyond the limit.
+ * a message is not enough: these allocators count what an unpacked message takes and make the
+ * unpacking fail beyond the limit.
  *
  * Use:     struct fr_message_memory mem;
  *          fr_message_memory_init(&mem, FR_MESSAGE_MEMORY_MAX);
@@ -21,7 +21,8 @@
 
 #include "base/buf.h"
 
-#define FR_MESSAGE_MAX_BYTES  (16u << 20) /* a message on the wire; longer ones are refused before they are read */
+#define FR_MESSAGE_MAX_BYTES                                                                       \
+    (16u << 20) /* a message on the wire; longer ones are refused before they are read */
 #define FR_MESSAGE_MEMORY_MAX (64u << 20) /* what one message may take when unpacked */
 #define FR_MESSAGE_TYPE       "application/x-protobuf"
 

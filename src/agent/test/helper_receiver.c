@@ -39,7 +39,8 @@ static void need(int ok, const char *what)
 
 static int listen_on(uint16_t *port)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(*port)};
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(*port)};
     socklen_t n = sizeof at;
     int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -94,11 +95,14 @@ static void answer(struct receiver *r, int fd, const uint8_t *body, size_t n)
     k = fullrank__reply__pack(&tail, packed);
     n_all = 200 + r->reply_bytes + k;
     all = malloc(n_all);
-    h = (size_t)snprintf(all, 200, "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: %zu\r\n\r\n",
-                         r->reply_bytes + k);
+    h = (size_t)snprintf(
+        all, 200,
+        "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: %zu\r\n\r\n",
+        r->reply_bytes + k);
     memcpy(all + h, r->reply, r->reply_bytes);
     memcpy(all + h + r->reply_bytes, packed, k);
-    if (send(fd, all, h + r->reply_bytes + k, MSG_NOSIGNAL) < 0) /* in one: Nagle would hold back the rest */
+    if (send(fd, all, h + r->reply_bytes + k, MSG_NOSIGNAL) <
+        0) /* in one: Nagle would hold back the rest */
         perror("send");
     free(all);
     pthread_mutex_unlock(&r->lock);

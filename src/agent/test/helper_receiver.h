@@ -2,8 +2,9 @@
 /*
  * helper_receiver.h - a receiver of reports for tests; it is not the controller
  *
- * A real HTTP/1.1 server on loopback, one thread, that keeps every report it is sent and answers with a Reply that the
- * test composes. It can go away and come back on the same port, as another instance.
+ * A real HTTP/1.1 server on loopback, one thread, that keeps every report it is sent and answers
+ * with a Reply that the test composes. It can go away and come back on the same port, as another
+ * instance.
  */
 #ifndef FR_AGENT_HELPER_RECEIVER_H
 #define FR_AGENT_HELPER_RECEIVER_H
@@ -19,7 +20,7 @@ struct receiver;
 
 struct receiver_got {
     Fullrank__Report *report;
-    uint64_t t_ns;   /* when it had arrived */
+    uint64_t t_ns; /* when it had arrived */
     size_t bytes;
 };
 
@@ -28,10 +29,12 @@ struct receiver *receiver_start(void);
 void receiver_stop(struct receiver *r);
 void receiver_url(struct receiver *r, char *url, size_t n);
 
-/* What is answered from now on (copied). Its controller_instance and acked_seq are filled in: the reports received are acknowledged. */
+/* What is answered from now on (copied). Its controller_instance and acked_seq are filled in: the
+ * reports received are acknowledged. */
 void receiver_reply(struct receiver *r, const Fullrank__Reply *reply);
 
-/* Hang up on everybody, or answer again; a new instance has another number and has forgotten nothing here. */
+/* Hang up on everybody, or answer again; a new instance has another number and has forgotten
+ * nothing here. */
 void receiver_away(struct receiver *r);
 void receiver_back(struct receiver *r, bool new_instance);
 

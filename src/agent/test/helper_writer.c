@@ -41,13 +41,15 @@ static void close_version(uint64_t *version, uint64_t v)
     __atomic_store_n(version, v, __ATOMIC_RELEASE);
 }
 
-void writer_open(struct writer *w, const char *dir, const struct writer_claims *c, uint32_t pid, uint32_t lanes,
-                 uint32_t records)
+void writer_open(struct writer *w, const char *dir, const struct writer_claims *c, uint32_t pid,
+                 uint32_t lanes, uint32_t records)
 {
     struct fr_proc_stat st = {0};
-    uint32_t step_off = FR_SEG_HEADER_BYTES, comm_off = step_off + FR_SEG_STEPS * (uint32_t)sizeof(struct fr_seg_step);
+    uint32_t step_off = FR_SEG_HEADER_BYTES,
+             comm_off = step_off + FR_SEG_STEPS * (uint32_t)sizeof(struct fr_seg_step);
     uint32_t lane_off = comm_off + 32 * (uint32_t)sizeof(struct fr_seg_comm);
-    uint32_t lane_bytes = (uint32_t)(sizeof(struct fr_seg_lane) + records * sizeof(struct fr_record));
+    uint32_t lane_bytes =
+        (uint32_t)(sizeof(struct fr_seg_lane) + records * sizeof(struct fr_record));
     size_t total = lane_off + (size_t)lanes * lane_bytes;
     char temporary[600];
     int fd;
@@ -67,15 +69,33 @@ void writer_open(struct writer *w, const char *dir, const struct writer_claims *
     w->h = (struct fr_seg_header *)w->base;
     w->steps = (struct fr_seg_step *)(w->base + step_off);
     w->comms = (struct fr_seg_comm *)(w->base + comm_off);
-    *w->h = (struct fr_seg_header){
-        .magic = FR_RING_MAGIC, .version = FR_RING_VERSION, .header_bytes = FR_SEG_HEADER_BYTES, .total_bytes = total,
-        .step_off = step_off, .step_bytes = sizeof(struct fr_seg_step), .step_count = FR_SEG_STEPS,
-        .comm_off = comm_off, .comm_bytes = sizeof(struct fr_seg_comm), .comm_count = 32,
-        .lane_off = lane_off, .lane_bytes = lane_bytes, .lane_count = lanes, .lane_records = records,
-        .record_bytes = sizeof(struct fr_record), .level = FR_PROBE_PERF, .sources = FR_SOURCE_MARKS | FR_SOURCE_MPI,
-        .clock = FR_CLOCK_MONOTONIC, .pid = pid, .uid = (uint32_t)getuid(), .starttime = st.starttime,
-        .rank = c->rank, .world = c->world, .attempt = c->attempt, .epoch = c->epoch,
-        .rank_tid = pid, .lanes_used = lanes};
+    *w->h = (struct fr_seg_header){.magic = FR_RING_MAGIC,
+                                   .version = FR_RING_VERSION,
+                                   .header_bytes = FR_SEG_HEADER_BYTES,
+                                   .total_bytes = total,
+                                   .step_off = step_off,
+                                   .step_bytes = sizeof(struct fr_seg_step),
+                                   .step_count = FR_SEG_STEPS,
+                                   .comm_off = comm_off,
+                                   .comm_bytes = sizeof(struct fr_seg_comm),
+                                   .comm_count = 32,
+                                   .lane_off = lane_off,
+                                   .lane_bytes = lane_bytes,
+                                   .lane_count = lanes,
+                                   .lane_records = records,
+                                   .record_bytes = sizeof(struct fr_record),
+                                   .level = FR_PROBE_PERF,
+                                   .sources = FR_SOURCE_MARKS | FR_SOURCE_MPI,
+                                   .clock = FR_CLOCK_MONOTONIC,
+                                   .pid = pid,
+                                   .uid = (uint32_t)getuid(),
+                                   .starttime = st.starttime,
+                                   .rank = c->rank,
+                                   .world = c->world,
+                                   .attempt = c->attempt,
+                                   .epoch = c->epoch,
+                                   .rank_tid = pid,
+                                   .lanes_used = lanes};
     w->h->clock_ticks0 = w->h->clock_mono0_ns = fr_mono_ns();
     w->h->start_unix_ns = fr_unix_ns();
     snprintf(w->h->job, sizeof w->h->job, "%s", c->job);
@@ -84,7 +104,8 @@ void writer_open(struct writer *w, const char *dir, const struct writer_claims *
     need(rename(temporary, w->path) == 0, "rename");
 }
 
-void writer_comm(struct writer *w, uint32_t i, uint64_t hash, uint32_t size, uint32_t rank, const char *name)
+void writer_comm(struct writer *w, uint32_t i, uint64_t hash, uint32_t size, uint32_t rank,
+                 const char *name)
 {
     struct fr_seg_comm *c = &w->comms[i];
     uint64_t v = open_version(&c->version);
@@ -112,12 +133,16 @@ static void put(struct writer *w, uint32_t lane, const struct fr_record *r)
     __atomic_store_n(&l->calls, l->calls + 1, __ATOMIC_RELAXED);
 }
 
-void writer_collective(struct writer *w, uint32_t lane, uint32_t comm, uint32_t op, uint64_t bytes, uint64_t ns,
-                       uint64_t step)
+void writer_collective(struct writer *w, uint32_t lane, uint32_t comm, uint32_t op, uint64_t bytes,
+                       uint64_t ns, uint64_t step)
 {
     struct fr_seg_comm *c = &w->comms[comm];
-    struct fr_record r = {.bytes = bytes, .step = (uint32_t)step, .comm = (uint16_t)comm, .op = (uint8_t)op,
-                          .dtype = FR_DTYPE_FLOAT32, .peer = -1};
+    struct fr_record r = {.bytes = bytes,
+                          .step = (uint32_t)step,
+                          .comm = (uint16_t)comm,
+                          .op = (uint8_t)op,
+                          .dtype = FR_DTYPE_FLOAT32,
+                          .peer = -1};
     uint64_t v = open_version(&c->version);
 
     c->enqueued++;
@@ -163,7 +188,10 @@ void writer_step_begin(struct writer *w, uint64_t step)
 void writer_step_end(struct writer *w, uint64_t step, double loss)
 {
     struct fr_seg_step *s = &w->steps[step % FR_SEG_STEPS];
-    struct fr_record r = {.seq = (uint32_t)step, .step = (uint32_t)step, .comm = FR_COMM_NONE, .op = FR_OP_STEP,
+    struct fr_record r = {.seq = (uint32_t)step,
+                          .step = (uint32_t)step,
+                          .comm = FR_COMM_NONE,
+                          .op = FR_OP_STEP,
                           .peer = -1};
     uint64_t u = open_version(&s->version);
 

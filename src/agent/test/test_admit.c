@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <cmocka.h>
 
 #include <string.h>
@@ -14,13 +15,31 @@
 
 static uint32_t ranks[] = {2, 3};
 static const struct fr_assignment A[2] = {
-    {.job = "j1", .attempt = 2, .epoch = 7, .uid = 1000, .session = 500, .ranks = ranks, .nranks = 2},
-    {.job = "j2", .attempt = 1, .epoch = 9, .uid = 1001, .cgroup = "/jobs/j2", .ranks = ranks, .nranks = 2},
+    {.job = "j1",
+     .attempt = 2,
+     .epoch = 7,
+     .uid = 1000,
+     .session = 500,
+     .ranks = ranks,
+     .nranks = 2},
+    {.job = "j2",
+     .attempt = 1,
+     .epoch = 9,
+     .uid = 1001,
+     .cgroup = "/jobs/j2",
+     .ranks = ranks,
+     .nranks = 2},
 };
-static const struct fr_claims C = {.pid = 77, .uid = 1000, .starttime = 123, .rank = 3, .world = 8, .attempt = 2,
-                                   .epoch = 7, .job = "j1"};
-static const struct fr_facts F = {.file_pid = 77, .file_uid = 1000, .alive = true, .uid = 1000, .session = 500,
-                                  .starttime = 123};
+static const struct fr_claims C = {.pid = 77,
+                                   .uid = 1000,
+                                   .starttime = 123,
+                                   .rank = 3,
+                                   .world = 8,
+                                   .attempt = 2,
+                                   .epoch = 7,
+                                   .job = "j1"};
+static const struct fr_facts F = {
+    .file_pid = 77, .file_uid = 1000, .alive = true, .uid = 1000, .session = 500, .starttime = 123};
 
 static enum fr_verdict judge(struct fr_claims c, struct fr_facts f)
 {

@@ -2,14 +2,15 @@
 /*
  * test_agent.c - the real daemon against real processes with real segments
  *
- * The receiver of the reports is a small server of the tests (helper_receiver.h), and the ranks write their
- * segments with a small writer of the tests (helper_writer.h).
+ * The receiver of the reports is a small server of the tests (helper_receiver.h), and the ranks
+ * write their segments with a small writer of the tests (helper_writer.h).
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <cmocka.h>
 
 #include <errno.h>
@@ -34,7 +35,7 @@
 #include "model/op.h"
 #include "wire/record.h"
 
-#define LIMIT_S 20 /* no condition takes longer than this, at any load */
+#define LIMIT_S   20 /* no condition takes longer than this, at any load */
 #define MAX_STEPS 4000
 
 struct site {
@@ -82,11 +83,13 @@ static void agent_start_limited(struct site *s, const char *url, rlim_t fsize)
         if (fsize) {
             struct rlimit l = {fsize, fsize};
 
-            signal(SIGXFSZ, SIG_IGN); /* survives exec: the write fails with EFBIG, as on a full disk with ENOSPC */
+            signal(SIGXFSZ, SIG_IGN); /* survives exec: the write fails with EFBIG, as on a full
+                                         disk with ENOSPC */
             setrlimit(RLIMIT_FSIZE, &l);
         }
-        execl(FR_BUILD_DIR "/bin/fullrank-agent", "fullrank-agent", "--node", "n1", "--server", url, "--probe-dir",
-              s->probe, "--spool", s->spool, "--interval", "100ms", "--rack", "r7", "--machine-id", "m1", NULL);
+        execl(FR_BUILD_DIR "/bin/fullrank-agent", "fullrank-agent", "--node", "n1", "--server", url,
+              "--probe-dir", s->probe, "--spool", s->spool, "--interval", "100ms", "--rack", "r7",
+              "--machine-id", "m1", NULL);
         _exit(127);
     }
 }
@@ -163,7 +166,8 @@ static pid_t rank_start(struct site *s, const struct writer_claims *c, uint64_t 
 static const struct writer_claims HONEST = {"job-1", 2, 7, 3, 8};
 
 /* The answer of the receiver: ranks 0..7 of job-1 are ours. */
-static void assign(struct site *s, uint32_t keep_log2, Fullrank__Command **commands, size_t ncommands)
+static void assign(struct site *s, uint32_t keep_log2, Fullrank__Command **commands,
+                   size_t ncommands)
 {
     uint32_t ranks[8] = {0, 1, 2, 3, 4, 5, 6, 7};
     Fullrank__Assignment a = FULLRANK__ASSIGNMENT__INIT, *list[] = {&a};
@@ -210,9 +214,11 @@ static void hear_steps(struct site *s, size_t from, struct told *t)
                 count += m->groups[g]->count;
                 bytes += m->groups[g]->bytes;
             }
-            /* A repetition may know less (its records are overwritten by now), never something else. Times come from one clock. */
-            if (t->times[n]++ && (t->step[n].begin_ns != m->begin_ns || t->step[n].self_ns != m->self_ns ||
-                                  t->step[n].loss != m->loss || (count && t->step[n].count && t->step[n].count != count)))
+            /* A repetition may know less (its records are overwritten by now), never something
+             * else. Times come from one clock. */
+            if (t->times[n]++ && (t->step[n].begin_ns != m->begin_ns ||
+                                  t->step[n].self_ns != m->self_ns || t->step[n].loss != m->loss ||
+                                  (count && t->step[n].count && t->step[n].count != count)))
                 t->contradictions++;
             t->step[n].begin_ns = m->begin_ns;
             t->step[n].end_ns = m->end_ns;
@@ -305,8 +311,10 @@ static void every_step_is_told_once_with_the_sums_of_all_its_records(void **stat
         if (r->n_ranks)
             last = r->ranks[0];
     }
-    for (uint64_t n = 1; n <= 60; n++) /* steps n mod 2 == 0, whole; step 1 may have passed before the first reply */
-        assert_true(n % 2 == 0 ? kept[n] == (n < 3 ? 4u : 5u) || (kept[n] == 0 && n < 60 / 2) : kept[n] == 0);
+    for (uint64_t n = 1; n <= 60;
+         n++) /* steps n mod 2 == 0, whole; step 1 may have passed before the first reply */
+        assert_true(n % 2 == 0 ? kept[n] == (n < 3 ? 4u : 5u) || (kept[n] == 0 && n < 60 / 2)
+                               : kept[n] == 0);
     assert_int_equal(kept[60], 5);
     assert_int_equal(progress, 240);
     assert_int_equal(defined, 0x3333);
@@ -410,7 +418,8 @@ static void a_rank_stopped_half_of_the_time_shows_half_and_no_standing_stop(void
     }
     assert_true(n >= 5);
     print_message("mean stopped_ratio %.2f, true %.2f\n", sum / n, (double)stopped_ns / 3e9);
-    assert_true(fabs(sum / n - (double)stopped_ns / 3e9) < 0.3); /* some 50 looks, on a busy machine */
+    assert_true(fabs(sum / n - (double)stopped_ns / 3e9) <
+                0.3); /* some 50 looks, on a busy machine */
     assert_int_equal(standing, 0);
     assert_null(event(&s, 0, FULLRANK__PROC_STATE__PROC_STOPPED, &heard_ns));
     site_close(&s);
@@ -440,7 +449,8 @@ static void forged_segments_are_refused_and_counted(void **state)
     agent_start(&s);
     WAIT_FOR(newest_step(&s, 0) == 5);
     assert_int_equal(TOLD.times[5], 1); /* of four claimants one is believed */
-    WAIT_FOR((refused = receiver_get(s.receiver, receiver_count(s.receiver) - 1).report->self->segments_refused) >= 3);
+    WAIT_FOR((refused = receiver_get(s.receiver, receiver_count(s.receiver) - 1)
+                            .report->self->segments_refused) >= 3);
     for (size_t i = 0; i < receiver_count(s.receiver); i++) {
         const Fullrank__Report *r = receiver_get(s.receiver, i).report;
 
@@ -470,8 +480,10 @@ static void a_segment_of_another_session_is_refused(void **state)
     }
     s.ranks[s.nranks++] = pid;
     agent_start(&s);
-    WAIT_FOR(receiver_count(s.receiver) > 0 &&
-             receiver_get(s.receiver, receiver_count(s.receiver) - 1).report->self->segments_refused == 1);
+    WAIT_FOR(
+        receiver_count(s.receiver) > 0 &&
+        receiver_get(s.receiver, receiver_count(s.receiver) - 1).report->self->segments_refused ==
+            1);
     assert_int_equal(receiver_get(s.receiver, receiver_count(s.receiver) - 1).report->n_ranks, 0);
     site_close(&s);
 }
@@ -565,7 +577,7 @@ static void a_rank_that_died_while_the_agent_was_away_is_told_dead(void **state)
     end_process(&s.ranks[0], SIGKILL);
     agent_start(&s);
     WAIT_FOR((e = event(&s, then, FULLRANK__PROC_STATE__PROC_GONE, &heard_ns)) != NULL);
-    assert_int_equal(e->exit_signal, -1); /* nobody can tell any more */
+    assert_int_equal(e->exit_signal, -1);  /* nobody can tell any more */
     WAIT_FOR(newest_step(&s, then) == 20); /* and what it left is told */
     site_close(&s);
 }
@@ -584,12 +596,13 @@ static void a_full_disk_under_the_spool_costs_reports_and_nothing_else(void **st
     WAIT_FOR(newest_step(&s, 0) >= 5);
     receiver_away(s.receiver);
     before = receiver_count(s.receiver);
-    usleep(3500000); /* a real outage: long enough that the spool is tried, by its own rule of 2 s */
+    usleep(
+        3500000); /* a real outage: long enough that the spool is tried, by its own rule of 2 s */
     receiver_back(s.receiver, false);
     WAIT_FOR(receiver_count(s.receiver) > before + 10);
     for (size_t i = before; i < receiver_count(s.receiver); i++)
         dropped = receiver_get(s.receiver, i).report->self->spool_dropped;
-    assert_true(dropped > 0); /* and it says so */
+    assert_true(dropped > 0);                             /* and it says so */
     assert_int_equal(waitpid(s.agent, NULL, WNOHANG), 0); /* it lives */
     then = newest_step(&s, before);
     WAIT_FOR(newest_step(&s, before) > then + 5);
@@ -599,7 +612,8 @@ static void a_full_disk_under_the_spool_costs_reports_and_nothing_else(void **st
 static void commands_are_done_once_and_answered_in_full(void **state)
 {
     static struct site s;
-    Fullrank__Command collect = FULLRANK__COMMAND__INIT, test = FULLRANK__COMMAND__INIT, *both[] = {&collect, &test};
+    Fullrank__Command collect = FULLRANK__COMMAND__INIT, test = FULLRANK__COMMAND__INIT,
+                      *both[] = {&collect, &test};
     Fullrank__Collect what = FULLRANK__COLLECT__INIT;
     Fullrank__Test level = FULLRANK__TEST__INIT;
     unsigned lasts = 0, table = 0, stack = 0, tests = 0, test_lasts = 0;
@@ -635,14 +649,17 @@ static void commands_are_done_once_and_answered_in_full(void **state)
                 stack += strcmp(r->evidence[k]->name, "rank-3.status") == 0;
                 if (strcmp(r->evidence[k]->name, "in-flight.json") == 0) {
                     table++; /* the rank sleeps in its 21st all-reduce */
-                    assert_non_null(memmem(r->evidence[k]->data.data, r->evidence[k]->data.len, "AllReduce", 9));
-                    assert_non_null(memmem(r->evidence[k]->data.data, r->evidence[k]->data.len, "\"seq\":21", 8));
+                    assert_non_null(memmem(r->evidence[k]->data.data, r->evidence[k]->data.len,
+                                           "AllReduce", 9));
+                    assert_non_null(memmem(r->evidence[k]->data.data, r->evidence[k]->data.len,
+                                           "\"seq\":21", 8));
                 }
             }
             for (size_t k = 0; k < r->n_tests; k++) {
                 assert_int_equal(r->tests[k]->request, 12);
-                print_message("%s: %g %s, %s (%s)\n", r->tests[k]->name, r->tests[k]->value, r->tests[k]->unit,
-                              r->tests[k]->passed ? "passed" : "failed", r->tests[k]->detail);
+                print_message("%s: %g %s, %s (%s)\n", r->tests[k]->name, r->tests[k]->value,
+                              r->tests[k]->unit, r->tests[k]->passed ? "passed" : "failed",
+                              r->tests[k]->detail);
                 assert_true(r->tests[k]->passed);
                 tests++;
                 test_lasts += r->tests[k]->last != 0;
@@ -725,18 +742,25 @@ static void a_truncated_segment_of_a_living_rank_harms_nobody(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(every_step_is_told_once_with_the_sums_of_all_its_records, close_failed),
+        cmocka_unit_test_teardown(every_step_is_told_once_with_the_sums_of_all_its_records,
+                                  close_failed),
         cmocka_unit_test_teardown(a_killed_rank_is_told_at_once_with_its_signal, close_failed),
         cmocka_unit_test_teardown(a_stopped_rank_is_told_and_its_going_on_too, close_failed),
-        cmocka_unit_test_teardown(a_rank_stopped_half_of_the_time_shows_half_and_no_standing_stop, close_failed),
+        cmocka_unit_test_teardown(a_rank_stopped_half_of_the_time_shows_half_and_no_standing_stop,
+                                  close_failed),
         cmocka_unit_test_teardown(forged_segments_are_refused_and_counted, close_failed),
         cmocka_unit_test_teardown(a_segment_of_another_session_is_refused, close_failed),
-        cmocka_unit_test_teardown(after_an_absence_of_the_controller_every_step_arrives_in_order, close_failed),
-        cmocka_unit_test_teardown(an_agent_killed_with_9_tells_everything_again_and_nothing_else, close_failed),
-        cmocka_unit_test_teardown(a_rank_that_died_while_the_agent_was_away_is_told_dead, close_failed),
-        cmocka_unit_test_teardown(a_full_disk_under_the_spool_costs_reports_and_nothing_else, close_failed),
+        cmocka_unit_test_teardown(after_an_absence_of_the_controller_every_step_arrives_in_order,
+                                  close_failed),
+        cmocka_unit_test_teardown(an_agent_killed_with_9_tells_everything_again_and_nothing_else,
+                                  close_failed),
+        cmocka_unit_test_teardown(a_rank_that_died_while_the_agent_was_away_is_told_dead,
+                                  close_failed),
+        cmocka_unit_test_teardown(a_full_disk_under_the_spool_costs_reports_and_nothing_else,
+                                  close_failed),
         cmocka_unit_test_teardown(commands_are_done_once_and_answered_in_full, close_failed),
-        cmocka_unit_test_teardown(an_agent_is_gone_two_seconds_after_sigterm_even_if_the_controller_hangs, close_failed),
+        cmocka_unit_test_teardown(
+            an_agent_is_gone_two_seconds_after_sigterm_even_if_the_controller_hangs, close_failed),
         cmocka_unit_test_teardown(a_truncated_segment_of_a_living_rank_harms_nobody, close_failed),
     };
 

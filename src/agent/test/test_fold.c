@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <cmocka.h>
 
 #include <string.h>
@@ -14,7 +15,8 @@
 
 static struct fr_wire_record random_record(struct fr_rng *g, uint64_t step)
 {
-    static const uint8_t ops[] = {FR_OP_ALLREDUCE, FR_OP_BCAST, FR_OP_SEND, FR_OP_RECV, FR_OP_BARRIER};
+    static const uint8_t ops[] = {FR_OP_ALLREDUCE, FR_OP_BCAST, FR_OP_SEND, FR_OP_RECV,
+                                  FR_OP_BARRIER};
     struct fr_wire_record r = {0};
 
     r.members_hash = 100 + fr_rng_below(g, 3);
@@ -29,13 +31,18 @@ static struct fr_wire_record random_record(struct fr_rng *g, uint64_t step)
 
 static struct fr_wire_record end_of(uint64_t step)
 {
-    struct fr_wire_record r = {.op = FR_OP_STEP, .seq = step, .step = step, .start_ns = step * 10, .end_ns = step * 10 + 9};
+    struct fr_wire_record r = {.op = FR_OP_STEP,
+                               .seq = step,
+                               .step = step,
+                               .start_ns = step * 10,
+                               .end_ns = step * 10 + 9};
 
     return r;
 }
 
 /* The oracle: for each (hash, instance, op) one pass over all records. */
-static void check_against_refold(const struct fr_fold_step *s, const struct fr_wire_record *all, size_t n)
+static void check_against_refold(const struct fr_fold_step *s, const struct fr_wire_record *all,
+                                 size_t n)
 {
     size_t groups = 0;
 

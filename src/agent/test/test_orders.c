@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <cmocka.h>
 
 #include <errno.h>
@@ -119,7 +120,8 @@ static void small_bytes_cannot_take_large_memory(void **state)
     }
     assert_int_equal(fr_orders_parse(p, n, &o, NULL), -EPROTO);
     free(p);
-    assert_int_equal(fr_orders_parse((const uint8_t *)"", FR_ORDERS_REPLY_BYTES + 1, &o, NULL), -E2BIG);
+    assert_int_equal(fr_orders_parse((const uint8_t *)"", FR_ORDERS_REPLY_BYTES + 1, &o, NULL),
+                     -E2BIG);
 }
 
 static void damaged_replies_are_refused_or_read_and_never_more(void **state)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_spool.c - what was written is read, torn tails are cut, the bound holds, detail goes first */
+/* test_spool.c - what was written is read, torn tails are cut, the bound holds, detail goes first
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <cmocka.h>
 
 #include <errno.h>
@@ -60,7 +62,8 @@ static void append(struct fr_spool *sp, uint64_t seq, int cls)
     char p[256];
     size_t n = payload(seq, cls, p);
 
-    assert_int_equal(fr_spool_append(sp, (struct fr_spool_key){9, seq}, (enum fr_spool_class)cls, p, n), 0);
+    assert_int_equal(
+        fr_spool_append(sp, (struct fr_spool_key){9, seq}, (enum fr_spool_class)cls, p, n), 0);
 }
 
 /* 1 when b is the concatenation of the parts in `classes` (bits). */
@@ -136,7 +139,8 @@ static void a_file_torn_at_any_byte_gives_all_whole_parts_before_it(void **state
                 expected += ends[i] <= n;
             if (flip)
                 whole.p[n] = (char)~whole.p[n];
-            assert_int_equal(fr_fs_write_atomic(file, whole.p, flip ? whole.len : n, 0600, NULL), 0);
+            assert_int_equal(fr_fs_write_atomic(file, whole.p, flip ? whole.len : n, 0600, NULL),
+                             0);
             if (flip)
                 whole.p[n] = (char)~whole.p[n];
             sp = open_spool(1u << 20);
@@ -212,7 +216,8 @@ static void the_read_position_survives_a_rewriting(void **state)
             append(sp, ++written, 0);
             append(sp, written, 2);
         }
-        for (int i = 0; i < 19; i++) { /* the reader is a little slower, and meets no report twice */
+        for (int i = 0; i < 19;
+             i++) { /* the reader is a little slower, and meets no report twice */
             if (fr_spool_next(sp, &k, &b) != 1)
                 break;
             assert_true(k.seq > read);
@@ -239,13 +244,15 @@ static void a_full_disk_is_an_error_and_leaves_the_file_as_it_was(void **state)
     getrlimit(RLIMIT_FSIZE, &old);
     small.rlim_max = old.rlim_max;
     setrlimit(RLIMIT_FSIZE, &small);
-    while (n < 10 && (rc = fr_spool_append(sp, (struct fr_spool_key){1, n + 1}, FR_SPOOL_BASE, big, sizeof big)) == 0)
+    while (n < 10 && (rc = fr_spool_append(sp, (struct fr_spool_key){1, n + 1}, FR_SPOOL_BASE, big,
+                                           sizeof big)) == 0)
         n++;
     assert_int_equal(rc, -EFBIG);
     assert_int_equal(n, 2);
     assert_int_equal(fr_spool_dropped(sp), 1);
     setrlimit(RLIMIT_FSIZE, &old);
-    assert_int_equal(fr_spool_append(sp, (struct fr_spool_key){1, 3}, FR_SPOOL_BASE, big, sizeof big), 0);
+    assert_int_equal(
+        fr_spool_append(sp, (struct fr_spool_key){1, 3}, FR_SPOOL_BASE, big, sizeof big), 0);
     fr_spool_rewind(sp);
     while (fr_spool_next(sp, &k, &b) == 1)
         assert_int_equal(k.seq, ++seq);
@@ -269,11 +276,16 @@ static void what_is_no_plain_file_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(reports_come_back_in_order_with_their_parts_joined, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown(a_file_torn_at_any_byte_gives_all_whole_parts_before_it, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown(a_full_spool_gives_up_the_oldest_detail_first, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown(the_read_position_survives_a_rewriting, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown(a_full_disk_is_an_error_and_leaves_the_file_as_it_was, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(reports_come_back_in_order_with_their_parts_joined,
+                                        make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(a_file_torn_at_any_byte_gives_all_whole_parts_before_it,
+                                        make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(a_full_spool_gives_up_the_oldest_detail_first, make_dir,
+                                        remove_dir),
+        cmocka_unit_test_setup_teardown(the_read_position_survives_a_rewriting, make_dir,
+                                        remove_dir),
+        cmocka_unit_test_setup_teardown(a_full_disk_is_an_error_and_leaves_the_file_as_it_was,
+                                        make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(what_is_no_plain_file_is_refused, make_dir, remove_dir),
     };
 

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <cmocka.h>
 
 #include <math.h>
@@ -29,7 +30,8 @@ static const struct fr_diag_test *test_named(const char *name)
 
 static void the_verdict_follows_the_floor_and_its_direction(void **state)
 {
-    struct fr_diag_test least = {.judging = FR_DIAG_AT_LEAST, .floor = 2}, most = {.judging = FR_DIAG_AT_MOST, .floor = 2},
+    struct fr_diag_test least = {.judging = FR_DIAG_AT_LEAST, .floor = 2},
+                        most = {.judging = FR_DIAG_AT_MOST, .floor = 2},
                         cohort = {.judging = FR_DIAG_AT_LEAST, .floor = NAN};
 
     (void)state;
@@ -38,7 +40,8 @@ static void the_verdict_follows_the_floor_and_its_direction(void **state)
     assert_true(fr_diag_judge(&most, &(struct fr_diag_sample){.value = 2}));
     assert_false(fr_diag_judge(&most, &(struct fr_diag_sample){.value = 2.001}));
     assert_true(fr_diag_judge(&cohort, &(struct fr_diag_sample){.value = 0}));
-    assert_false(fr_diag_judge(&cohort, &(struct fr_diag_sample){.value = NAN})); /* missing is not healthy */
+    assert_false(fr_diag_judge(
+        &cohort, &(struct fr_diag_sample){.value = NAN})); /* missing is not healthy */
     assert_false(fr_diag_judge(&most, &(struct fr_diag_sample){.value = NAN}));
     assert_true(fr_diag_judge(&most, &(struct fr_diag_sample){.value = NAN, .skipped = true}));
 }
@@ -67,7 +70,8 @@ static void count(const struct fr_diag_result *r, void *arg)
     o->n++;
     o->passed += r->passed;
     if (!r->passed)
-        print_message("%s: %g %s: %s\n", r->test->name, r->sample.value, r->test->unit, r->sample.detail);
+        print_message("%s: %g %s: %s\n", r->test->name, r->sample.value, r->test->unit,
+                      r->sample.detail);
 }
 
 static pid_t burner(void)

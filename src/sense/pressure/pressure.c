@@ -50,13 +50,17 @@ static int sample(struct fr_sense *s, struct fr_sense_value *v)
 
     memset(v, 0, FR_PRESSURE_COLUMNS * sizeof *v);
     if (fr_sense_reread(s->cpu_fd, text, sizeof text) > 0)
-        v[FR_PRESSURE_CPU_SOME].known = fr_pressure_total(text, "some", &v[FR_PRESSURE_CPU_SOME].u) == 0;
+        v[FR_PRESSURE_CPU_SOME].known =
+            fr_pressure_total(text, "some", &v[FR_PRESSURE_CPU_SOME].u) == 0;
     if (fr_sense_reread(s->memory_fd, text, sizeof text) > 0) {
-        v[FR_PRESSURE_MEMORY_SOME].known = fr_pressure_total(text, "some", &v[FR_PRESSURE_MEMORY_SOME].u) == 0;
-        v[FR_PRESSURE_MEMORY_FULL].known = fr_pressure_total(text, "full", &v[FR_PRESSURE_MEMORY_FULL].u) == 0;
+        v[FR_PRESSURE_MEMORY_SOME].known =
+            fr_pressure_total(text, "some", &v[FR_PRESSURE_MEMORY_SOME].u) == 0;
+        v[FR_PRESSURE_MEMORY_FULL].known =
+            fr_pressure_total(text, "full", &v[FR_PRESSURE_MEMORY_FULL].u) == 0;
     }
     if (fr_sense_reread(s->io_fd, text, sizeof text) > 0)
-        v[FR_PRESSURE_IO_SOME].known = fr_pressure_total(text, "some", &v[FR_PRESSURE_IO_SOME].u) == 0;
+        v[FR_PRESSURE_IO_SOME].known =
+            fr_pressure_total(text, "some", &v[FR_PRESSURE_IO_SOME].u) == 0;
     if (fr_sense_reread(s->load_fd, text, sizeof text) > 0) {
         char *end;
 

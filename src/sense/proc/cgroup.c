@@ -34,7 +34,8 @@ int fr_cgroup_cpu_stat_path(const char *text, int v2_is_unified, char *path, siz
     int found = 0;
 
     /* Lines are "id:controllers:/path"; id 0 with no controllers is version 2. */
-    for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+    for (const char *line = text; line && *line;
+         line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
         const char *a = strchr(line, ':'), *b = a ? strchr(a + 1, ':') : NULL, *end;
         int len = -1;
 
@@ -46,8 +47,8 @@ int fr_cgroup_cpu_stat_path(const char *text, int v2_is_unified, char *path, siz
                            (int)(end - b - 1), b + 1);
             found = 2;
         } else if (b == a + 1 && !found) {
-            len = snprintf(path, n, "/sys/fs/cgroup%s%.*s/cpu.stat", v2_is_unified ? "" : "/unified",
-                           (int)(end - b - 1), b + 1);
+            len = snprintf(path, n, "/sys/fs/cgroup%s%.*s/cpu.stat",
+                           v2_is_unified ? "" : "/unified", (int)(end - b - 1), b + 1);
             found = 1;
         } else {
             continue;
@@ -83,8 +84,8 @@ static int open_sensor(const struct fr_sense_target *t, struct fr_sense **ret, s
     snprintf(file, sizeof file, "/proc/%u/cgroup", t->pid);
     fd = fr_sense_open_at(t->root, file);
     if (fd < 0)
-        return fr_fail(err, fd == -ENOENT ? -ESRCH : fd, "process %u: cannot read its cgroups: %s", t->pid,
-                       strerror(-fd));
+        return fr_fail(err, fd == -ENOENT ? -ESRCH : fd, "process %u: cannot read its cgroups: %s",
+                       t->pid, strerror(-fd));
     rc = fr_sense_reread(fd, text, sizeof text);
     close(fd);
     if (rc < 0)
@@ -125,7 +126,8 @@ static void close_sensor(struct fr_sense *s)
 }
 
 static const struct fr_sense_column COLUMNS[FR_CGROUP_COLUMNS] = {
-    {"throttled_ns", FR_SENSE_TOTAL, "time that tasks of the cgroup were held back by its CPU limit"},
+    {"throttled_ns", FR_SENSE_TOTAL,
+     "time that tasks of the cgroup were held back by its CPU limit"},
 };
 
 const struct fr_sensor FR_SENSOR_CGROUP = {

@@ -2,8 +2,8 @@
 /*
  * cgroup.h - how long the cgroup of a process was held back by its CPU limit
  *
- * A container or batch step with a CPU quota that is too small makes a rank slow while the machine looks idle;
- * the kernel's count of throttled time tells.
+ * A container or batch step with a CPU quota that is too small makes a rank slow while the machine
+ * looks idle; the kernel's count of throttled time tells.
  *
  * Unit:    nanoseconds since the cgroup was made.
  * Source:  Linux Documentation/admin-guide/cgroup-v2.rst (cpu.stat throttled_usec) and

@@ -168,11 +168,12 @@ static int open_sensor(const struct fr_sense_target *t, struct fr_sense **ret, s
     int fd = open_of(t->root, t->pid, "stat");
 
     if (fd < 0)
-        return fr_fail(err, fd == -ENOENT ? -ESRCH : fd, "process %u: cannot read its state: %s", t->pid,
-                       strerror(-fd));
+        return fr_fail(err, fd == -ENOENT ? -ESRCH : fd, "process %u: cannot read its state: %s",
+                       t->pid, strerror(-fd));
     s = fr_xalloc(sizeof *s);
     s->stat_fd = fd;
-    /* These two may be missing (kernel options, another user's process): their columns are unknown then. */
+    /* These two may be missing (kernel options, another user's process): their columns are unknown
+     * then. */
     s->schedstat_fd = open_of(t->root, t->pid, "schedstat");
     s->wchan_fd = open_of(t->root, t->pid, "wchan");
     s->tick_ns = 1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK);
@@ -195,7 +196,8 @@ int fr_process_state(struct fr_sense *s, char *ret)
     char text[128]; /* the name before the state has at most 64 bytes */
     const char *p;
 
-    if (fr_sense_reread(s->stat_fd, text, sizeof text) <= 0 || !(p = strrchr(text, ')')) || p[1] != ' ' || !p[2])
+    if (fr_sense_reread(s->stat_fd, text, sizeof text) <= 0 || !(p = strrchr(text, ')')) ||
+        p[1] != ' ' || !p[2])
         return -ESRCH;
     *ret = p[2];
     return 0;

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <cmocka.h>
 
 #include <errno.h>
@@ -21,8 +22,8 @@
 
 #define CAPTURE FR_SOURCE_DIR "/src/sense/test/capture"
 
-static void open_captured(const char *name, const char *tree, uint32_t pid, const struct fr_sensor **ret_sensor,
-                          struct fr_sense_value *v)
+static void open_captured(const char *name, const char *tree, uint32_t pid,
+                          const struct fr_sensor **ret_sensor, struct fr_sense_value *v)
 {
     const struct fr_sensor *s = fr_sensor_find(name);
     char root[512];
@@ -88,8 +89,10 @@ static void a_command_name_of_blanks_and_brackets_is_survived(void **state)
     struct fr_proc_stat st;
 
     (void)state;
-    assert_int_equal(fr_proc_stat_parse("7 (a) R 1 (b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21", &st),
-                     0);
+    assert_int_equal(
+        fr_proc_stat_parse("7 (a) R 1 (b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21",
+                           &st),
+        0);
     assert_int_equal(st.state, 'S');
     assert_int_equal(st.session, 3);
     assert_int_equal(st.starttime, 19);
@@ -102,7 +105,8 @@ static void a_command_name_of_blanks_and_brackets_is_survived(void **state)
 
 static void every_cut_of_a_stat_line_is_refused_or_read(void **state)
 {
-    static const char LINE[] = "7 (a b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23";
+    static const char LINE[] =
+        "7 (a b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23";
     struct fr_proc_stat st;
 
     (void)state;
@@ -144,14 +148,16 @@ static void a_living_process_reads_like_getpid_and_getrusage_say(void **state)
     assert_int_equal(st.state, 'R');
     assert_int_equal(fr_proc_uid("", (uint32_t)getpid(), &uid), 0);
     assert_int_equal(uid, getuid());
-    assert_int_equal(FR_SENSOR_PROCESS.open(&(struct fr_sense_target){"", (uint32_t)getpid()}, &s, NULL), 0);
+    assert_int_equal(
+        FR_SENSOR_PROCESS.open(&(struct fr_sense_target){"", (uint32_t)getpid()}, &s, NULL), 0);
     for (volatile uint64_t i = 0; i < 30000000; i++)
         ;
     assert_int_equal(FR_SENSOR_PROCESS.sample(s, v), 0);
     getrusage(RUSAGE_SELF, &ru);
     mine = (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000000ull +
            (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * 1000ull;
-    assert_true(v[FR_PROCESS_CPU].u <= mine + 20000000ull && v[FR_PROCESS_CPU].u + 40000000ull >= mine);
+    assert_true(v[FR_PROCESS_CPU].u <= mine + 20000000ull &&
+                v[FR_PROCESS_CPU].u + 40000000ull >= mine);
     FR_SENSOR_PROCESS.close(s);
 }
 
@@ -165,7 +171,8 @@ static void a_stopped_process_is_seen_stopped_and_a_killed_one_tells_its_signal(
 
     (void)state;
     assert_true(pidfd >= 0);
-    assert_int_equal(FR_SENSOR_PROCESS.open(&(struct fr_sense_target){"", (uint32_t)pid}, &s, NULL), 0);
+    assert_int_equal(FR_SENSOR_PROCESS.open(&(struct fr_sense_target){"", (uint32_t)pid}, &s, NULL),
+                     0);
     kill(pid, SIGSTOP);
     assert_int_equal(waitpid(pid, &mine, WUNTRACED), pid);
     assert_int_equal(fr_process_stat(s, &st), 0);
@@ -173,7 +180,8 @@ static void a_stopped_process_is_seen_stopped_and_a_killed_one_tells_its_signal(
     assert_int_equal(fr_process_state(s, &letter), 0);
     assert_int_equal(letter, 'T');
     kill(pid, SIGKILL);
-    assert_int_equal(waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOWAIT), 0); /* still a zombie */
+    assert_int_equal(waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOWAIT),
+                     0);                                                  /* still a zombie */
     assert_int_equal(fr_proc_exit_status(-1, (uint32_t)pid, &status), 0); /* from stat alone */
     assert_int_equal(WTERMSIG(status), SIGKILL);
     assert_int_equal(waitpid(pid, &mine, 0), pid);
@@ -194,7 +202,8 @@ static void a_missing_process_is_named(void **state)
     struct fr_err err = FR_ERR_INIT;
 
     (void)state;
-    assert_int_equal(FR_SENSOR_PROCESS.open(&(struct fr_sense_target){CAPTURE "/v2", 1}, &s, &err), -ESRCH);
+    assert_int_equal(FR_SENSOR_PROCESS.open(&(struct fr_sense_target){CAPTURE "/v2", 1}, &s, &err),
+                     -ESRCH);
     assert_non_null(strstr(err.text, "process 1"));
     assert_null(s);
 }
