@@ -128,14 +128,14 @@ static void tell_stop(struct fr_rank *r, struct fr_rank_tools *t, uint64_t now_n
 
 void fr_rank_sample(struct fr_rank *r, struct fr_rank_tools *t, uint64_t now_ns)
 {
-    struct fr_proc_stat st;
     uint64_t exec_ns = 0;
+    char letter;
     int proc;
 
     if (r->state != FR_RANK_LIVE || !r->process)
         return;
     /* A process that is gone is told by its pidfd; until then its state is not known. */
-    proc = fr_process_stat(r->process, &st) == 0 ? fr_proc_state_of(st.state) : FULLRANK__PROC_STATE__PROC_UNKNOWN;
+    proc = fr_process_state(r->process, &letter) == 0 ? fr_proc_state_of(letter) : FULLRANK__PROC_STATE__PROC_UNKNOWN;
     if (proc == FULLRANK__PROC_STATE__PROC_ZOMBIE && r->pidfd >= 0)
         return;
     if (proc == FULLRANK__PROC_STATE__PROC_STOPPED && fr_process_exec_ns(r->process, &exec_ns) != 0)

@@ -162,8 +162,12 @@ static void tell_steps(struct fr_rank *r, struct fr_outbox *ob)
     for (uint64_t step = from; step != 0 && step <= newest; step++) {
         const struct fr_fold_step *f = fr_fold_find(&r->fold, step);
         struct fr_seg_step slot;
-        int rc = fr_segment_step(r->segment, step, &slot, NULL);
+        int rc;
 
+        /* The open step: its end will come through the ring, unless that was overrun. */
+        if (step == newest && !(f && f->ended) && !r->fold.torn && r->records)
+            return;
+        rc = fr_segment_step(r->segment, step, &slot, NULL);
         if (rc == -ENOENT) { /* never marked here, e.g. after a resume: not ours to tell */
             if (!wait)
                 r->step_told = step;
