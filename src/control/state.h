@@ -94,6 +94,9 @@ struct fr_cnode {
     /* its agent */
     bool has_info, want_full, evidence_done;
     uint64_t instance, last_seq, acked_seq, heard_ns;
+    bool settled; /* nothing older than first_seq can come any more but out of the spool */
+    uint64_t first_seq, resent_seq, first_step; /* first_seq: of the first report that this controller saw */
+    int64_t offset_now_ns; /* of the report that is being taken */
     int64_t offset_ns[2]; /* smallest receive - send: this window, the one before */
     bool offset_known[2];
     uint64_t window_ns;   /* begin of this window */
