@@ -114,7 +114,7 @@ static void tell_stop(struct fr_rank *r, struct fr_rank_tools *t, uint64_t now_n
         return;
     r->proc_told = r->proc;
     e = fr_outbox_event(t->outbox);
-    e->job = r->claims.job;
+    e->job = fr_arena_text(&t->outbox->arena, r->claims.job); /* the rank may be forgotten before the report is packed */
     e->attempt = r->claims.attempt;
     e->epoch = r->claims.epoch;
     e->rank = (uint32_t)r->claims.rank;
@@ -179,7 +179,7 @@ void fr_rank_died(struct fr_rank *r, struct fr_rank_tools *t, uint64_t now_ns)
     r->proc_since_ns = now_ns;
     close_sensors(r);
     e = fr_outbox_event(t->outbox);
-    e->job = r->claims.job;
+    e->job = fr_arena_text(&t->outbox->arena, r->claims.job); /* the rank may be forgotten before the report is packed */
     e->attempt = r->claims.attempt;
     e->epoch = r->claims.epoch;
     e->rank = (uint32_t)r->claims.rank;
@@ -330,7 +330,7 @@ static void report_rank(struct fr_rank *r, struct fr_outbox *ob, uint64_t now_ns
     }
 }
 
-static void define_comm(const struct fr_rank *r, const struct fr_seg_comm *c, struct fr_outbox *ob)
+static void define_comm(struct fr_rank *r, const struct fr_seg_comm *c, struct fr_outbox *ob)
 {
     Fullrank__Comm *m = fr_outbox_comm(ob);
 

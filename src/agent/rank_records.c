@@ -64,7 +64,7 @@ static void add_span(const struct fr_rank *r, struct fr_outbox *ob, const struct
     if (rec->seq > 64) /* no phase that anyone knows */
         return;
     m = fr_outbox_span(ob);
-    m->job = r->claims.job;
+    m->job = fr_arena_text(&ob->arena, r->claims.job);
     m->attempt = r->claims.attempt;
     m->epoch = r->claims.epoch;
     m->rank = (uint32_t)r->claims.rank;
@@ -122,7 +122,7 @@ static void tell_step(struct fr_rank *r, struct fr_outbox *ob, const struct fr_s
     bool whole = f && f->ended && !f->torn;
     Fullrank__Step *m = fr_outbox_step(ob, whole ? f->ngroups : 0);
 
-    m->job = r->claims.job;
+    m->job = fr_arena_text(&ob->arena, r->claims.job);
     m->attempt = r->claims.attempt;
     m->epoch = r->claims.epoch;
     m->rank = (uint32_t)r->claims.rank;

@@ -16,8 +16,8 @@
 #include "base/clock.h"
 #include "cli/inject.h"
 
-#define STEADY_MIN_STEPS 20 /* after an attempt's first step; the judge needs a picture of what is normal */
-#define STEADY_VARY      10
+#define STEADY_MIN_STEPS 28 /* after an attempt's first step; the judge needs a picture of what is normal */
+#define STEADY_VARY      12
 #define MOMENT_MAX_S     0.3
 #define SLOW_FACTOR      2.0
 #define CLOCK_SLACK_S    0.05 /* the API's times have milliseconds */

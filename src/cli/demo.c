@@ -34,7 +34,7 @@ enum { NODES = 4, RANKS_PER_NODE = 2, SPARES = 2 };
 /* Length of the job: steps before, with and after each fault. The slow one comes with enough work behind it that a
  * restart pays (law 5); the rest is made in ten to twenty seconds on two cores. */
 #define STEPS_BASE  80
-#define STEPS_SLOW  160
+#define STEPS_SLOW  150
 #define STEPS_OTHER 60
 
 /* One machine plays six nodes that are broken on purpose: the breaker's default would rightly stop at the second. And a small job on
@@ -73,12 +73,20 @@ static double age_s(const struct demo *d)
 
 /* --- the job --- */
 
+/* More cores, more work a step: a step stays near a tenth of a second, so that losing half of a node costs more than a restart. */
+static int work_factor(void)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return cores >= 8 ? 4 : cores >= 4 ? 2 : 1;
+}
+
 /* fullrank-train as it runs in the demo and in its twin: the same but for the folder. */
 static int start_job(struct demo *d, struct fr_fleet *fleet, const char *dir, const char *level, uint32_t spares, struct fr_child *ret,
                      struct fr_err *err)
 {
-    char program[512], steps[24], seed[24], checkpoints[256], losses[256], job_dir[256];
-    char *command[] = {program, (char *)"--dp", (char *)"2", (char *)"--pp", (char *)"2", (char *)"--tp", (char *)"2", (char *)"--batch", (char *)"8", (char *)"--micro-batch", (char *)"2",
+    char program[512], steps[24], seed[24], batch[16], micro[16], checkpoints[256], losses[256], job_dir[256];
+    char *command[] = {program, (char *)"--dp", (char *)"2", (char *)"--pp", (char *)"2", (char *)"--tp", (char *)"2", (char *)"--batch", batch, (char *)"--micro-batch", micro,
                        (char *)"--steps", steps, (char *)"--seed", seed, (char *)"--checkpoint-dir", checkpoints, (char *)"--checkpoint-every",
                        (char *)CHECKPOINT_EVERY, (char *)"--loss-file", losses, (char *)"--resume", (char *)"auto", NULL};
     struct fr_child_options opt = {.server = fr_fleet_server(fleet), .token_file = fr_fleet_token_file(fleet), .dir = job_dir, .name = "demo",
@@ -87,6 +95,8 @@ static int start_job(struct demo *d, struct fr_fleet *fleet, const char *dir, co
 
     if (fr_cli_beside("fullrank-train", program, sizeof program, err) < 0)
         return -ENOENT;
+    snprintf(batch, sizeof batch, "%d", 8 * work_factor());
+    snprintf(micro, sizeof micro, "%d", 2 * work_factor());
     snprintf(steps, sizeof steps, "%llu", (unsigned long long)d->steps);
     snprintf(seed, sizeof seed, "%lld", (long long)d->seed);
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", dir);

@@ -159,9 +159,10 @@ static void mark_faults(const struct fr_report *r, struct fr_svg *s)
             snprintf(label, sizeof label, "%s rank %d", f->kind, (int)f->rank);
         else
             snprintf(label, sizeof label, "%s %s", f->kind, f->node);
-        fr_svg_mark(s, at, 0, label, "fault");
+        /* two pairs of rows in turn: labels of neighbours stay apart */
+        fr_svg_mark(s, at, (int)(i % 2) * 2, label, "fault");
         if (!isnan(f->detect_s))
-            fr_svg_mark(s, at + f->detect_s, 1, "found", "found");
+            fr_svg_mark(s, at + f->detect_s, (int)(i % 2) * 2 + 1, "found", "found");
     }
 }
 
@@ -215,7 +216,7 @@ static void put_loss(const struct fr_report *r, struct fr_buf *out)
 static void put_goodput(const struct fr_report *r, struct fr_buf *out)
 {
     const struct fr_json *gp = fr_json_get(r->job, "goodput"), *buckets = fr_json_get(gp, "buckets");
-    struct fr_svg s = {.out = out, .width = WIDTH, .height = 60, .left = 0, .right = 0, .top = 4, .bottom = 26};
+    struct fr_svg s = {.out = out, .width = WIDTH, .height = 60, .left = 6, .right = 6, .top = 4, .bottom = 26};
     double at = 0, sum = 0;
 
     if (fr_json_len(buckets) == 0)

@@ -206,22 +206,28 @@ static float *ratio2_of(struct rank *r)
 
 /* --- what is learnt --- */
 
+/* 1 when every ratio of this rank in the pool is beyond `limit`: it has been slow all along and is
+ * not the cohort. */
+static int is_always_beyond(const struct fr_judge *j, size_t n, uint32_t rank, double limit)
+{
+    for (size_t i = 0; i < n; i++)
+        if (j->pool_rank[i] == rank && (double)j->pool[i] <= limit)
+            return 0;
+    return 1;
+}
+
 static void learn_spread(struct fr_judge *j)
 {
-    double *v = j->scratch + 2 * (size_t)j->nranks, mid, mad, up = 0, far, young;
+    double *v = j->scratch + 2 * (size_t)j->nranks, mid, mad, up = 0, young;
     size_t n = j->npool < POOL ? j->npool : POOL, k = 0;
 
     for (size_t i = 0; i < n; i++)
         v[i] = (double)j->pool[i];
     qsort(v, n, sizeof *v, by_value);
     mid = 0.5 * (v[(n - 1) / 2] + v[n / 2]);
-    far = v[n - 1 - n / 100]; /* what one in a hundred reaches by itself */
     for (size_t i = 0; i < n; i++) {
-        double d = v[i] - mid;
-
-        if (d > 0)
-            k++;
-        v[i] = d;
+        v[i] -= mid;
+        k += v[i] > 0;
     }
     if (n >= UPPER_MIN && k) /* v is sorted: the upper half lies at the end */
         up = FR_MAD_SCALE * v[n - (k + 1) / 2];
@@ -232,7 +238,17 @@ static void learn_spread(struct fr_judge *j)
     young = 1 + YOUNG / ((double)j->nlearnt + 1);
     j->threshold = fmax(j->cfg.slow_min_ratio,
                         1 + j->cfg.slow_fence * fmax(fmax(mad, up), DEVIATION_FLOOR) * young);
-    j->threshold = fmax(j->threshold, 1 + (far - 1) * BEYOND);
+
+    /* what one in a hundred reaches by itself */
+    k = 0;
+    for (size_t i = 0; i < n; i++)
+        if ((double)j->pool[i] <= j->threshold ||
+            !is_always_beyond(j, n, j->pool_rank[i], j->threshold))
+            v[k++] = (double)j->pool[i];
+    if (k == 0)
+        return;
+    qsort(v, k, sizeof *v, by_value);
+    j->threshold = fmax(j->threshold, 1 + (v[k - 1 - k / 100] - 1) * BEYOND);
 }
 
 static uint32_t pool_wanted(const struct fr_judge *j)
@@ -289,8 +305,10 @@ static void learn_clean(struct fr_judge *j, uint64_t step)
         if (isfinite((double)r->half2_s))
             r->past_s[r->npast++ % PAST_KEPT] = r->half2_s;
         /* the very figure that is held against the threshold */
-        if (i % stride == 0 && isfinite((double)r->ratio1) && isfinite((double)r->ratio2))
+        if (i % stride == 0 && isfinite((double)r->ratio1) && isfinite((double)r->ratio2)) {
+            j->pool_rank[j->npool % POOL] = i;
             j->pool[j->npool++ % POOL] = fminf(r->ratio1, r->ratio2);
+        }
     }
     j->nlearnt++;
     if (j->npool >= POOL_MIN)
@@ -578,6 +596,7 @@ static uint32_t slow_node(struct fr_judge *j, uint32_t node, uint64_t now_ns, st
         fr_judge_say(f, "%.2f x its own clean past in this attempt",
                      (double)worst->half2_s / past_median(j, worst));
     excess_s = (double)worst->half2_s * (1 - 1 / (double)worst->ratio2);
+    f->excess_s = excess_s;
     if (is_latest(j, node, excess_s, &late_s)) {
         bits |= FR_WITNESS_ARRIVAL;
         fr_judge_say(
@@ -588,7 +607,7 @@ static uint32_t slow_node(struct fr_judge *j, uint32_t node, uint64_t now_ns, st
     if (f->witnesses &
         (FR_WITNESS_STOPPED | FR_WITNESS_THROTTLED | FR_WITNESS_STARVED | FR_WITNESS_MEMORY))
         f->cause = FR_CAUSE_HOST;
-    f->confidence = fmin(0.5 + 0.15 * fr_witness_count(f->witnesses), 0.97);
+    f->confidence = fmin(0.5 + 0.15 * __builtin_popcount(f->witnesses), 0.97);
     return 1;
 }
 

@@ -145,6 +145,7 @@ struct fr_judge {
     /* slow.c */
     uint64_t judged_step, first_step;
     float pool[POOL];
+    uint32_t pool_rank[POOL];
     uint32_t npool, nlearnt; /* nlearnt: clean half-windows */
     double threshold;
     struct job_step steps[STEPS_KEPT];

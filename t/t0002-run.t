@@ -1,0 +1,30 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+test_description='fullrank run: a clean small job from end to end in a private fleet'
+. "$FR_T/lib.sh"
+
+test_expect_success 'a training job runs to its end, every step has a loss' '
+	fullrank run --nodes 2 --ranks-per-node 2 -- fullrank-train --dp 2 --tp 2 --steps 30 $SMALL --checkpoint-dir ck --loss-file loss >out 2>err &&
+	all_losses loss 30
+'
+test_expect_success 'the state of a good run is removed' '
+	test -z "$(ls "$FULLRANK_STATE_DIR" 2>/dev/null)"
+'
+test_expect_success 'output passes through, on both streams' '
+	fullrank run -q -- sh -c "echo to stdout; echo to stderr >&2" >out 2>err && grep -q "^to stdout$" out && grep -q "^to stderr$" err
+'
+test_expect_success 'without a probe library the job runs as well' '
+	fullrank run -q --probe off -- true
+'
+test_expect_success 'the own exit code of the job is passed on' '
+	test_expect_code 7 fullrank run -q --max-attempts 1 -- sh -c "exit 7" 2>err
+'
+test_expect_success 'what the launcher would take for its own is refused' '
+	test_expect_code 127 fullrank run -q --max-attempts 1 -- echo : x 2>err && grep -q "wrap the command" err
+'
+test_expect_success 'Ctrl-C cancels the job and ends all of it' '
+	fullrank run --name cancelme -- sh -c "echo \$\$ >rank.pid; exec sleep 300" 2>err & run=$! &&
+	wait_for 20 test -s rank.pid && kill -INT $run && { wait $run; test $? = 130; } &&
+	test_expect_code 1 kill -0 "$(cat rank.pid)"
+'
+test_done
