@@ -378,6 +378,60 @@ static void a_report_is_acknowledged_only_once_its_rows_are_durable(void **state
     assert_int_equal(n->acked_seq, 2);
 }
 
+static void send_seq(struct world *w, uint64_t seq, bool spooled, uint64_t instance)
+{
+    Fullrank__Report r;
+    Fullrank__NodeInfo info;
+
+    base_report(w, &r, &info, "n1");
+    r.seq = seq;
+    r.spooled = spooled;
+    r.agent_instance = instance;
+    assert_int_equal(send_report(w, &r, NULL), 200);
+}
+
+static void what_an_agent_sends_again_after_a_restart_is_taken_before_the_newest_is_acknowledged(void **state)
+{
+    struct world *w = *state;
+    struct fr_cnode *n;
+
+    send_seq(w, 50, false, 7); /* the first contact; 47..49 are still held by the agent */
+    n = fr_ctl_node(w->c, "n1");
+    tick(w);
+    send_seq(w, 47, false, 7);
+    tick(w);
+    send_seq(w, 48, false, 7);
+    assert_int_equal(n->acked_seq, 47);
+    tick(w);
+    send_seq(w, 49, false, 7);
+    tick(w);
+    send_seq(w, 50, false, 7);
+    assert_int_equal(n->acked_seq, 49);
+    tick(w);
+    send_seq(w, 51, false, 7);
+    assert_int_equal(n->acked_seq, 50);
+    assert_int_equal(w->c->counts.reports, 5);
+    assert_int_equal(w->c->counts.repeated, 1);
+}
+
+static void spooled_reports_of_an_older_agent_do_not_disturb_the_one_that_lives(void **state)
+{
+    struct world *w = *state;
+    struct fr_cnode *n;
+
+    send_seq(w, 1, false, 7);
+    n = fr_ctl_node(w->c, "n1");
+    for (uint64_t k = 0; k < 10; k++) {
+        send_seq(w, 900 + k, true, 6);
+        send_seq(w, 2 + k, false, 7);
+        tick(w);
+    }
+    assert_int_equal(n->instance, 7);
+    assert_int_equal(n->last_seq, 11);
+    send_seq(w, 12, false, 7);
+    assert_int_equal(n->acked_seq, 11);
+}
+
 static void the_same_key_gives_the_same_job_and_another_key_is_refused(void **state)
 {
     struct world *w = *state;
@@ -566,6 +620,8 @@ int main(void)
         WORLD_TEST(communicators_steps_and_records_with_impossible_numbers_are_dropped),
         WORLD_TEST(a_repeated_report_is_taken_once_and_a_step_is_recorded_once),
         WORLD_TEST(a_report_is_acknowledged_only_once_its_rows_are_durable),
+        WORLD_TEST(what_an_agent_sends_again_after_a_restart_is_taken_before_the_newest_is_acknowledged),
+        WORLD_TEST(spooled_reports_of_an_older_agent_do_not_disturb_the_one_that_lives),
         WORLD_TEST(the_same_key_gives_the_same_job_and_another_key_is_refused),
         WORLD_TEST(jobs_that_are_too_large_or_of_no_size_are_refused),
         WORLD_TEST(an_unknown_job_that_runs_is_adopted_with_its_attempt),
