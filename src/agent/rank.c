@@ -114,7 +114,7 @@ static void tell_stop(struct fr_rank *r, struct fr_rank_tools *t, uint64_t now_n
         return;
     r->proc_told = r->proc;
     e = fr_outbox_event(t->outbox);
-    e->job = r->claims.job;
+    e->job = fr_arena_text(&t->outbox->arena, r->claims.job); /* the rank may be forgotten before the report is packed */
     e->attempt = r->claims.attempt;
     e->epoch = r->claims.epoch;
     e->rank = (uint32_t)r->claims.rank;
@@ -128,14 +128,14 @@ static void tell_stop(struct fr_rank *r, struct fr_rank_tools *t, uint64_t now_n
 
 void fr_rank_sample(struct fr_rank *r, struct fr_rank_tools *t, uint64_t now_ns)
 {
-    struct fr_proc_stat st;
     uint64_t exec_ns = 0;
+    char letter;
     int proc;
 
     if (r->state != FR_RANK_LIVE || !r->process)
         return;
     /* A process that is gone is told by its pidfd; until then its state is not known. */
-    proc = fr_process_stat(r->process, &st) == 0 ? fr_proc_state_of(st.state) : FULLRANK__PROC_STATE__PROC_UNKNOWN;
+    proc = fr_process_state(r->process, &letter) == 0 ? fr_proc_state_of(letter) : FULLRANK__PROC_STATE__PROC_UNKNOWN;
     if (proc == FULLRANK__PROC_STATE__PROC_ZOMBIE && r->pidfd >= 0)
         return;
     if (proc == FULLRANK__PROC_STATE__PROC_STOPPED && fr_process_exec_ns(r->process, &exec_ns) != 0)
@@ -179,7 +179,7 @@ void fr_rank_died(struct fr_rank *r, struct fr_rank_tools *t, uint64_t now_ns)
     r->proc_since_ns = now_ns;
     close_sensors(r);
     e = fr_outbox_event(t->outbox);
-    e->job = r->claims.job;
+    e->job = fr_arena_text(&t->outbox->arena, r->claims.job); /* the rank may be forgotten before the report is packed */
     e->attempt = r->claims.attempt;
     e->epoch = r->claims.epoch;
     e->rank = (uint32_t)r->claims.rank;
@@ -330,7 +330,7 @@ static void report_rank(struct fr_rank *r, struct fr_outbox *ob, uint64_t now_ns
     }
 }
 
-static void define_comm(const struct fr_rank *r, const struct fr_seg_comm *c, struct fr_outbox *ob)
+static void define_comm(struct fr_rank *r, const struct fr_seg_comm *c, struct fr_outbox *ob)
 {
     Fullrank__Comm *m = fr_outbox_comm(ob);
 

@@ -64,7 +64,7 @@ static void add_span(const struct fr_rank *r, struct fr_outbox *ob, const struct
     if (rec->seq > 64) /* no phase that anyone knows */
         return;
     m = fr_outbox_span(ob);
-    m->job = r->claims.job;
+    m->job = fr_arena_text(&ob->arena, r->claims.job);
     m->attempt = r->claims.attempt;
     m->epoch = r->claims.epoch;
     m->rank = (uint32_t)r->claims.rank;
@@ -122,7 +122,7 @@ static void tell_step(struct fr_rank *r, struct fr_outbox *ob, const struct fr_s
     bool whole = f && f->ended && !f->torn;
     Fullrank__Step *m = fr_outbox_step(ob, whole ? f->ngroups : 0);
 
-    m->job = r->claims.job;
+    m->job = fr_arena_text(&ob->arena, r->claims.job);
     m->attempt = r->claims.attempt;
     m->epoch = r->claims.epoch;
     m->rank = (uint32_t)r->claims.rank;
@@ -162,8 +162,12 @@ static void tell_steps(struct fr_rank *r, struct fr_outbox *ob)
     for (uint64_t step = from; step != 0 && step <= newest; step++) {
         const struct fr_fold_step *f = fr_fold_find(&r->fold, step);
         struct fr_seg_step slot;
-        int rc = fr_segment_step(r->segment, step, &slot, NULL);
+        int rc;
 
+        /* The open step: its end will come through the ring, unless that was overrun. */
+        if (step == newest && !(f && f->ended) && !r->fold.torn && r->records)
+            return;
+        rc = fr_segment_step(r->segment, step, &slot, NULL);
         if (rc == -ENOENT) { /* never marked here, e.g. after a resume: not ours to tell */
             if (!wait)
                 r->step_told = step;

@@ -230,7 +230,7 @@ static void came_online(struct fr_sender *s, const struct fr_orders *o)
         pthread_mutex_lock(&s->lock);
         s->unsent = s->head;
         pthread_mutex_unlock(&s->lock);
-        if (s->spool)
+        if (s->spool && s->replayed_ns)
             fr_spool_rewind(s->spool);
         s->replayed_ns = 0;
     }

@@ -87,7 +87,8 @@ void fr_json_job_members(struct fr_ctl *c, struct fr_jsonw *w, const struct fr_c
     fr_jsonw_time(w, "ended_at", j->ended_unix_ns);
     if (fr_job_state_is_end(j->state))
         fr_jsonw_int(w, "exit_code", j->exit_code);
-    count_or_none(w, "step", a && a->last_step ? a->last_step : j->step_done);
+    /* an attempt that has made no step yet stands at the checkpoint that it resumes from */
+    count_or_none(w, "step", a && a->last_step ? a->last_step : a && j->nattempts > 1 ? j->checkpoint_step : j->step_done);
     count_or_none(w, "total_steps", j->total_steps);
     fr_jsonw_num(w, "loss", j->last_loss);
     fr_jsonw_num(w, "step_s", step_s);

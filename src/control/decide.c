@@ -14,6 +14,7 @@
 #include "control/publish.h"
 
 #define DEAD_GRACE_NS  700000000ull   /* for the launcher to say how a process ended */
+#define SAY_AGAIN_NS   30000000000ll  /* the same choice with other costs is told at most so often */
 #define WAIT_MOST_NS   60000000000ull /* an ended attempt waits for a better decision at most so long */
 
 static uint32_t without_step(const struct fr_cjob *j)
@@ -123,8 +124,10 @@ static struct fr_cdecision *record(struct fr_ctl *c, struct fr_cjob *j, struct f
     struct fr_cdecision *old = i && i->decision ? fr_ctl_decision(c, i->decision) : NULL, *now;
 
     if (old && old->nactions == 0 && old->choice == d->choice && strcmp(old->node, node) == 0 &&
-        old->wait_until_step == d->wait_until_step && !differs(old->cost_stay_s, d->cost_stay_s) &&
-        !differs(old->cost_restart_s, d->cost_restart_s))
+        old->wait_until_step == d->wait_until_step &&
+        (fr_ctl_now_unix(c) - old->decided_unix_ns < SAY_AGAIN_NS ||
+         (!differs(old->cost_stay_s, d->cost_stay_s) &&
+          !differs(old->cost_restart_s, d->cost_restart_s))))
         return old;
     now = fr_decision_add(c, c->decision_id + 1);
     if (!now)

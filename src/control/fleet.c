@@ -36,6 +36,7 @@ struct fr_cnode *fr_fleet_node(struct fr_ctl *c, const char *name, struct fr_err
     n->want_full = true;
     n->silent = true;
     n->cpu.ratio = n->cpu_some.ratio = n->memory_some.ratio = n->load1 = (double)NAN;
+    *fr_ctl_node_place(c, name) = n;
     c->nodes[c->nnodes++] = n;
     return n;
 }

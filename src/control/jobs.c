@@ -17,6 +17,7 @@
 #include "control/publish.h"
 
 #define SETTLE_AFTER_NS   450000000ll /* a report that was made after the end has come by then */
+#define ABANDONED_NS      60000000000ull /* silence of a supervisor after which its job, if nothing of it runs, is over */
 #define ENDED_WITH_DETAIL 16 /* ended jobs that keep judge and ranks in memory */
 
 void fr_job_move(struct fr_ctl *c, struct fr_cjob *j, enum fr_job_state to)
@@ -343,6 +344,19 @@ static bool has_settled(const struct fr_ctl *c, const struct fr_cjob *j)
     return true;
 }
 
+/* No process of the job is left as far as its agents can tell; what is unknown may run. */
+static bool nothing_runs(const struct fr_cjob *j)
+{
+    const struct fr_cattempt *a = j->nattempts ? &j->attempts[j->nattempts - 1] : NULL;
+
+    if (!a || a->end_unix_ns || !a->start_unix_ns)
+        return true;
+    for (uint32_t r = 0; r < j->nranks; r++)
+        if (!j->ranks || !j->ranks[r].known || j->ranks[r].state != FR_PROC_GONE)
+            return false;
+    return true;
+}
+
 static void tick_job(struct fr_ctl *c, struct fr_cjob *j)
 {
     uint64_t lost_ns = (uint64_t)(c->cfg.controller_supervisor_lost_s * 1e9);
@@ -354,6 +368,9 @@ static void tick_job(struct fr_ctl *c, struct fr_cjob *j)
             snprintf(j->note, sizeof j->note, "its supervisor is not heard of");
             fr_job_move(c, j, FR_JOB_LOST);
         }
+        if (c->now_ns - j->heard_ns > ABANDONED_NS && c->ledger_ok && nothing_runs(j))
+            fr_job_end(c, j, FR_JOB_FAILED, fr_job_exit_code(fr_job_current(j)),
+                       "its supervisor is gone, and so are its processes");
         return; /* nothing is decided for a job whose owner is away */
     }
     if (!c->ledger_ok)

@@ -95,6 +95,7 @@ int fr_loop_run(struct fr_ctl *c, struct fr_server_options *opt, struct fr_event
     int rc;
 
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of the write, not our end */
     rc = uv_loop_init(&l.uv);
     if (rc)
         return fr_fail(err, rc, "cannot make the event loop: %s", uv_strerror(rc));

@@ -483,10 +483,12 @@ static int read_all(struct restore *s, struct fr_ledger_reader *rd, struct picks
 
     if (rc)
         return rc;
-    qsort(picks->v, picks->n, sizeof *picks->v, by_worth);
+    if (picks->n)
+        qsort(picks->v, picks->n, sizeof *picks->v, by_worth);
     if (picks->n > JOBS_RESTORED)
         picks->n = JOBS_RESTORED;
-    qsort(picks->v, picks->n, sizeof *picks->v, by_age);
+    if (picks->n)
+        qsort(picks->v, picks->n, sizeof *picks->v, by_age);
     rc = each(s, rd, FR_ROW_NODE, NULL, take_node, err);
     for (size_t i = 0; i < picks->n && !rc; i++)
         rc = read_job(s, rd, picks->v[i].job, err);

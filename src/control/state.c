@@ -16,6 +16,8 @@
 #include "control/jobs.h"
 #include "control/publish.h"
 
+#define NODE_TABLE        (2 * FR_NODES_MAX)
+#define PRUNE_EVERY_NS    3600000000000ull
 #define SAVE_STEPS_A_TICK 4096 /* rows of steps in one go: a backlog must not stop the loop */
 
 int64_t fr_ctl_unix(const struct fr_ctl *c, uint64_t mono_ns)
@@ -108,6 +110,7 @@ struct fr_ctl *fr_ctl_new(const struct fr_config *cfg, enum fr_mode mode, const 
     c->unix_offset_ns = fr_unix_ns() - (int64_t)c->now_ns;
     c->instance = (uint64_t)fr_unix_ns() ^ (c->now_ns << 20);
     c->nodes = fr_xcalloc(FR_NODES_MAX, sizeof *c->nodes);
+    c->node_table = fr_xcalloc(NODE_TABLE, sizeof *c->node_table);
     c->jobs = fr_xcalloc(FR_JOBS_MAX, sizeof *c->jobs);
     c->incidents = fr_xcalloc(FR_INCIDENTS_MAX, sizeof *c->incidents);
     c->decisions = fr_xcalloc(FR_INCIDENTS_MAX, sizeof *c->decisions);
@@ -131,6 +134,7 @@ void fr_ctl_free(struct fr_ctl *c)
     for (size_t i = 0; i < c->ndecisions; i++)
         free(c->decisions[i]);
     free(c->nodes);
+    free(c->node_table);
     free(c->jobs);
     free(c->incidents);
     free(c->decisions);
@@ -139,10 +143,20 @@ void fr_ctl_free(struct fr_ctl *c)
 
 struct fr_cnode *fr_ctl_node(struct fr_ctl *c, const char *name)
 {
-    for (uint32_t i = 0; i < c->nnodes; i++)
-        if (strcmp(c->nodes[i]->name, name) == 0)
-            return c->nodes[i];
-    return NULL;
+    return *fr_ctl_node_place(c, name);
+}
+
+struct fr_cnode **fr_ctl_node_place(struct fr_ctl *c, const char *name)
+{
+    uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a; a hostile name costs one walk over the table at worst */
+    uint32_t i;
+
+    for (const char *p = name; *p; p++)
+        h = (h ^ (unsigned char)*p) * 0x100000001b3ull;
+    for (i = (uint32_t)(h % NODE_TABLE); c->node_table[i]; i = (i + 1) % NODE_TABLE)
+        if (strcmp(c->node_table[i]->name, name) == 0)
+            break;
+    return &c->node_table[i];
 }
 
 struct fr_cjob *fr_ctl_job(struct fr_ctl *c, const char *name)
@@ -406,5 +420,9 @@ void fr_ctl_tick(struct fr_ctl *c, uint64_t now_ns)
     }
     fr_jobs_tick(c);
     fr_ctl_save(c);
+    if (c->now_ns - c->pruned_ns > PRUNE_EVERY_NS) {
+        c->pruned_ns = c->now_ns;
+        fr_ledger_prune(c->ledger, fr_ctl_now_unix(c) - (int64_t)(c->cfg.controller_retain_jobs_s * 1e9));
+    }
     fr_publish_tick(c);
 }

@@ -94,6 +94,9 @@ struct fr_cnode {
     /* its agent */
     bool has_info, want_full, evidence_done;
     uint64_t instance, last_seq, acked_seq, heard_ns;
+    bool settled; /* nothing older than first_seq can come any more but out of the spool */
+    uint64_t first_seq, resent_seq, first_step; /* first_seq: of the first report that this controller saw */
+    int64_t offset_now_ns; /* of the report that is being taken */
     int64_t offset_ns[2]; /* smallest receive - send: this window, the one before */
     bool offset_known[2];
     uint64_t window_ns;   /* begin of this window */
@@ -201,7 +204,7 @@ struct fr_cjob {
     uint64_t row, told_ns;
     /* its supervisor */
     uint32_t supervisor_pid, session;
-    uint64_t heard_ns, last_order;
+    uint64_t heard_ns, last_order; /* heard_ns: also when it was lost sight of */
     bool cancelled, launcher_told;
     struct fr_order order;
     /* attempts; the last one is the current one */
@@ -309,6 +312,7 @@ struct fr_ctl {
     struct fr_events *events; /* NULL: nobody listens */
     struct fr_cnode **nodes;
     uint32_t nnodes;
+    struct fr_cnode **node_table; /* by name, open addressing, 2 x FR_NODES_MAX places */
     struct fr_cjob **jobs;
     uint32_t njobs, job_number;
     struct fr_cincident **incidents; /* by rising id */
@@ -318,7 +322,7 @@ struct fr_ctl {
     uint64_t incident_id, decision_id; /* newest given out */
     uint64_t choices[FR_CHOICES];
     struct fr_counts counts;
-    uint64_t status_ns, judged_ns;
+    uint64_t status_ns, judged_ns, pruned_ns;
 };
 
 /* state.c */
@@ -340,6 +344,8 @@ int fr_ctl_name_ok(const char *name);
 void fr_ratio_update(struct fr_ratio *r, uint64_t at_ns, uint64_t total, double scale);
 
 struct fr_cnode *fr_ctl_node(struct fr_ctl *c, const char *name);
+/* Where the node of that name is or would be in node_table. */
+struct fr_cnode **fr_ctl_node_place(struct fr_ctl *c, const char *name);
 struct fr_cjob *fr_ctl_job(struct fr_ctl *c, const char *name);
 struct fr_cincident *fr_ctl_incident(struct fr_ctl *c, uint64_t id);
 struct fr_cdecision *fr_ctl_decision(struct fr_ctl *c, uint64_t id);

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/xalloc.h"
+#include "stats/robust.h"
 
 /* enum fullrank_phase, as far as it is an account of its own */
 enum { PHASE_RESTORE = 2, PHASE_EVAL = 4, PHASE_CHECKPOINT = 5 };
@@ -123,13 +124,6 @@ static int by_time(const void *pa, const void *pb)
     if (a->at != b->at)
         return a->at < b->at ? -1 : 1;
     return a->open - b->open; /* ends first: one step hands over to the next */
-}
-
-static int by_value(const void *pa, const void *pb)
-{
-    double a = *(const double *)pa, b = *(const double *)pb;
-
-    return (a > b) - (a < b);
 }
 
 static int input_can_be(const struct fr_gp_input *in)
@@ -313,15 +307,14 @@ static void run_sweep(struct sweep *sw, struct fr_gp_account *acc)
 static double good_pace_s(const struct sweep *sw)
 {
     FR_CLEANUP(fr_freep) double *v = fr_xcalloc(sw->in->nsteps, sizeof *v);
+    double median_ns = NAN;
     size_t n = 0;
 
     for (size_t i = 0; i < sw->in->nsteps; i++)
         if (sw->steps[i].kept && !sw->steps[i].troubled && sw->steps[i].owned_ns > 0)
             v[n++] = (double)sw->steps[i].owned_ns;
-    if (n == 0)
-        return NAN;
-    qsort(v, n, sizeof *v, by_value);
-    return (n % 2 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2])) * 1e-9;
+    fr_robust_median(v, n, v, &median_ns);
+    return median_ns * 1e-9;
 }
 
 /* Move what kept steps took beyond the good pace, as far as a slow finding stood, to straggle. */

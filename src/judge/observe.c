@@ -352,7 +352,8 @@ void fr_judge_step(struct fr_judge *j, uint32_t rank, const struct fr_obs_step *
     if (!r)
         return;
     if (o->step == 0 || o->end_ns < o->begin_ns || o->step <= r->step_done ||
-        (j->judged_step && o->step > j->judged_step + STEP_JUMP_MAX)) {
+        (j->judged_step && o->step > j->judged_step + STEP_JUMP_MAX) ||
+        (r->step_begun && o->step > r->step_begun + STEP_JUMP_MAX)) {
         j->ignored++;
         return;
     }

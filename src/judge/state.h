@@ -113,6 +113,7 @@ struct node {
     uint32_t nranks, in_position;
     /* slow.c: the finding that stands */
     bool slow_named, slow_whole;
+    uint32_t slow_bits; /* every witness that has spoken while it stood */
     int32_t slow_rank;
 };
 
@@ -145,6 +146,7 @@ struct fr_judge {
     /* slow.c */
     uint64_t judged_step, first_step;
     float pool[POOL];
+    uint32_t pool_rank[POOL];
     uint32_t npool, nlearnt; /* nlearnt: clean half-windows */
     double threshold;
     struct job_step steps[STEPS_KEPT];

@@ -13,11 +13,13 @@ static const char *const CAUSES[] = {"unknown", "gpu", "host", "network", "stora
 /* By bit. Direct: it sits on the named process or its hardware, not on its absence. */
 static const struct {
     const char *name;
-    int direct;
+    int direct;  /* sits on the process itself */
+    char family; /* what is measured: witnesses of one family are one and the same measurement seen twice */
 } WITNESSES[] = {
-    {"silence", 0}, {"gone", 1},     {"stopped", 1},   {"mismatch", 1}, {"peers", 0},
-    {"past", 0},    {"arrival", 0},  {"throttled", 0}, {"starved", 0},  {"memory", 0},
-    {"io", 0},      {"launcher", 1}, {"gpu", 1},       {"link", 1},
+    {"silence", 0, 's'}, {"gone", 1, 'g'},      {"stopped", 1, 'p'}, {"mismatch", 1, 'm'},
+    {"peers", 0, 't'},   {"past", 0, 't'},      {"arrival", 0, 't'}, {"throttled", 0, 'c'},
+    {"starved", 0, 'q'}, {"memory", 0, 'y'},    {"io", 0, 'i'},      {"launcher", 1, 'l'},
+    {"gpu", 1, 'u'},     {"link", 1, 'k'},
 };
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
@@ -70,5 +72,10 @@ int fr_witness_is_direct(uint32_t witnesses)
 
 int fr_witness_count(uint32_t witnesses)
 {
-    return __builtin_popcount(witnesses & ((1u << COUNT(WITNESSES)) - 1));
+    uint32_t families = 0;
+
+    for (size_t i = 0; i < COUNT(WITNESSES); i++)
+        if (witnesses >> i & 1)
+            families |= 1u << (WITNESSES[i].family - 'a');
+    return __builtin_popcount(families);
 }

@@ -80,6 +80,7 @@ struct fr_finding {
     uint64_t quiet_ns; /* hang, stall: how long nothing has moved for */
     double ratio;      /* slow: self time over peers'; 0 otherwise */
     double cost_ratio; /* slow: step time now over step time before */
+    double excess_s;   /* slow: what its self time exceeds its peers' by, a step; 0 otherwise */
     uint32_t victims;  /* ranks that wait for it */
     uint32_t nlines;
     char line[FR_FINDING_LINES][FR_FINDING_LINE_BYTES]; /* evidence, one sentence each */
@@ -92,7 +93,8 @@ const char *fr_cause_name(enum fr_cause c);
 char *fr_witness_names(uint32_t witnesses, char *text, uint32_t n);
 /* 1 when the bits hold at least one witness beyond silence that sits on the process itself. */
 int fr_witness_is_direct(uint32_t witnesses);
-/* Number of independent witnesses. */
+/* Number of independent witnesses: peers, past and arrival all come from the same timing of
+ * collectives and count as one, so that timing alone never isolates a node. */
 int fr_witness_count(uint32_t witnesses);
 
 #endif /* FR_MODEL_FINDING_H */

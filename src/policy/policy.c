@@ -156,6 +156,17 @@ static uint64_t next_checkpoint(const struct fr_policy_input *in)
     return next > in->step ? next : 0; /* wrapped around */
 }
 
+/* What a step loses to the slow rank: its own excess where it is the last to arrive (the others
+ * wait for just that), or what steps have grown by, whichever is more: each misses what the other sees
+ * (stops inside of calls; a job that was slow from the start, or a load that went away meanwhile). */
+static double excess_of(const struct fr_policy_input *in)
+{
+    double grown_s = in->step_now_s - in->step_baseline_s;
+    double own_s = in->finding->witnesses & FR_WITNESS_ARRIVAL ? in->finding->excess_s : 0;
+
+    return fmax(grown_s, isfinite(own_s) ? own_s : 0);
+}
+
 static void weigh_slow(struct weighing *w)
 {
     const struct fr_policy_input *in = w->in;
@@ -167,7 +178,9 @@ static void weigh_slow(struct weighing *w)
     int count = fr_witness_count(f->witnesses & ~(uint32_t)FR_WITNESS_SILENCE);
 
     if (count < 2) {
-        choose(d, FR_CHOICE_WAIT, "%d witness, slowness needs two independent ones (law 2)", count);
+        choose(d, FR_CHOICE_ADVISE,
+               "slow by the timing of its collectives alone: to act, an independent witness is"
+               " needed (law 2)");
         return;
     }
     if (f->node < 0 || (f->subject != FR_SUBJECT_NODE && f->subject != FR_SUBJECT_RANK)) {
@@ -191,7 +204,7 @@ static void weigh_slow(struct weighing *w)
     }
 
     restart_s = is_positive(in->restart_cost_s) ? in->restart_cost_s : w->cfg->restart_cost_s;
-    excess_s = in->step_now_s - in->step_baseline_s;
+    excess_s = excess_of(in);
     stay_s = excess_s > 0 ? (double)left * excess_s : 0;
     go_s = (double)lost * in->step_baseline_s + restart_s;
     d->cost_stay_s = stay_s;

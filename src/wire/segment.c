@@ -449,29 +449,37 @@ static void tame_comm(struct fr_seg_comm *c)
 
 int fr_segment_comms(struct fr_segment *s, struct fr_err *err)
 {
-    const uint32_t many = sizeof s->chunk.comms / sizeof s->chunk.comms[0];
-    struct fr_seg_comm one, second;
+    enum { MANY = sizeof s->chunk.comms / sizeof s->chunk.comms[0] };
+    struct fr_seg_comm again[MANY], one, second;
 
     if (!s->moved && !(s->hdr.sources & FR_SOURCE_NCCL))
         return (int)s->hdr.comm_used;
     s->moved = 0;
-    for (uint32_t base = 0; base < s->hdr.comm_used; base += many) {
-        uint32_t n = s->hdr.comm_used - base < many ? s->hdr.comm_used - base : many;
+    for (uint32_t base = 0; base < s->hdr.comm_used; base += MANY) {
+        uint32_t n = s->hdr.comm_used - base < MANY ? s->hdr.comm_used - base : MANY;
         uint64_t off = s->hdr.comm_off + (uint64_t)base * sizeof one;
         int rc = read_at(s, s->chunk.comms, n * sizeof one, off, err);
 
+        /* Two looks at all of them, not two at each: most are whole, and a read costs more than its bytes. */
+        if (rc == 0)
+            rc = read_at(s, again, n * sizeof one, off, err);
         if (rc < 0)
             return rc;
         for (uint32_t i = 0; i < n; i++) {
-            if (s->chunk.comms[i].version == s->comm[base + i].version &&
-                !(s->chunk.comms[i].version & 1) && s->chunk.comms[i].version != 0)
+            uint64_t version = again[i].version;
+
+            if (version == s->comm[base + i].version && !(version & 1) && version != 0)
                 continue; /* its content is that of this version */
-            rc = read_whole(s, &one, &second, NULL, sizeof one, 0, off + i * sizeof one, err);
-            if (rc < 0)
-                return rc;
-            if (rc == 1) {
-                s->moved = 1; /* look again next time */
-                continue;
+            if (!(version & 1) && memcmp(&s->chunk.comms[i], &again[i], sizeof one) == 0) {
+                one = again[i];
+            } else {
+                rc = read_whole(s, &one, &second, NULL, sizeof one, 0, off + i * sizeof one, err);
+                if (rc < 0)
+                    return rc;
+                if (rc == 1) {
+                    s->moved = 1; /* look again next time */
+                    continue;
+                }
             }
             tame_comm(&one);
             s->comm[base + i] = one;

@@ -77,7 +77,10 @@ static void witness_names_are_listed_whole_and_never_overflow(void **state)
         fr_witness_names(UINT32_MAX, text, n);
         assert_true(strlen(text) < (n ? n : 1));
     }
-    assert_int_equal(fr_witness_count(FR_WITNESS_PEERS | FR_WITNESS_PAST), 2);
+    assert_int_equal(fr_witness_count(FR_WITNESS_PEERS | FR_WITNESS_PAST | FR_WITNESS_ARRIVAL), 1);
+    assert_int_equal(fr_witness_count(FR_WITNESS_PEERS | FR_WITNESS_THROTTLED), 2);
+    assert_int_equal(fr_witness_count(FR_WITNESS_GONE | FR_WITNESS_LAUNCHER), 2);
+    assert_int_equal(fr_witness_count(0), 0);
     assert_false(fr_witness_is_direct(FR_WITNESS_SILENCE | FR_WITNESS_IO));
     assert_true(fr_witness_is_direct(FR_WITNESS_SILENCE | FR_WITNESS_STOPPED));
 }

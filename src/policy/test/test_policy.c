@@ -113,7 +113,7 @@ static void a_mismatch_never_drains_a_node(void **state)
  * after the next checkpoint (step 150: 90 + 50 = 140, that is 40 steps: 55 s). */
 static void a_slow_node_is_isolated_when_staying_costs_more_than_going(void **state)
 {
-    struct scene *s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_PAST);
+    struct scene *s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_THROTTLED);
 
     (void)state;
     assert_int_equal(decide(s), FR_CHOICE_ISOLATE);
@@ -134,7 +134,7 @@ static void a_slow_node_is_isolated_when_staying_costs_more_than_going(void **st
 /* 45 steps lost: 45 + 15 = 60 s now. The next checkpoint is 5 steps away: 5 x 1 + 15 = 20 s. */
 static void a_checkpoint_that_is_near_is_waited_for(void **state)
 {
-    struct scene *s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_PAST);
+    struct scene *s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_THROTTLED);
 
     (void)state;
     s->in.last_checkpoint = 50;
@@ -153,7 +153,7 @@ static void a_checkpoint_that_is_near_is_waited_for(void **state)
 
 static void what_is_not_known_is_only_advised(void **state)
 {
-    struct scene *s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_PAST);
+    struct scene *s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_THROTTLED);
 
     (void)state;
     s->in.total_steps = 0;
@@ -167,15 +167,35 @@ static void what_is_not_known_is_only_advised(void **state)
     assert_true(isnan(s->d.cost_stay_s));
 }
 
+/* 900 steps left x 0.2 s of own excess = 180 s, against 10 lost steps x 1 s + 15 s = 25 s. */
+static void its_own_excess_counts_where_it_is_the_last_to_arrive(void **state)
+{
+    struct scene *s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_THROTTLED | FR_WITNESS_ARRIVAL);
+
+    (void)state;
+    s->in.step_now_s = 0.9; /* a load went away meanwhile: steps are even shorter than before */
+    s->f.excess_s = 0.2;
+    s->in.checkpoint_every = 100; /* the next one is 90 steps away: 18 s + 15 s */
+    assert_int_equal(decide(s), FR_CHOICE_ISOLATE);
+    assert_true(fabs(s->d.cost_stay_s - 180) < 1e-9 && fabs(s->d.cost_restart_s - 25) < 1e-9);
+    s->f.witnesses &= ~(uint32_t)FR_WITNESS_ARRIVAL; /* slow where nobody waits for it */
+    assert_int_equal(decide(s), FR_CHOICE_WAIT);
+    s->f.witnesses |= FR_WITNESS_ARRIVAL;
+    s->f.excess_s = NAN;
+    assert_int_equal(decide(s), FR_CHOICE_WAIT);
+}
+
 static void slowness_needs_two_witnesses(void **state)
 {
     struct scene *s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS);
 
     (void)state;
-    assert_int_equal(decide(s), FR_CHOICE_WAIT);
+    assert_int_equal(decide(s), FR_CHOICE_ADVISE);
     s->f.witnesses |= FR_WITNESS_SILENCE; /* is none */
-    assert_int_equal(decide(s), FR_CHOICE_WAIT);
-    s->f.witnesses |= FR_WITNESS_ARRIVAL;
+    assert_int_equal(decide(s), FR_CHOICE_ADVISE);
+    s->f.witnesses |= FR_WITNESS_ARRIVAL | FR_WITNESS_PAST; /* the same timing, looked at twice more */
+    assert_int_equal(decide(s), FR_CHOICE_ADVISE);
+    s->f.witnesses |= FR_WITNESS_THROTTLED;
     assert_int_equal(decide(s), FR_CHOICE_ISOLATE);
 }
 
@@ -223,7 +243,7 @@ static void the_breaker_stops_isolation_but_not_the_restart_of_a_dead_job(void *
     assert_int_equal(decide(s), FR_CHOICE_ISOLATE);
     s->cfg.breaker_nodes = 1;
     assert_int_equal(decide(s), FR_CHOICE_RESTART);
-    s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_PAST);
+    s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_THROTTLED);
     s->in.isolated_in_window = 4;
     assert_int_equal(decide(s), FR_CHOICE_ADVISE);
     assert_non_null(strstr(s->d.reason, "breaker"));
@@ -245,7 +265,7 @@ static void a_job_that_gets_nowhere_is_given_up(void **state)
     assert_int_equal(decide(s), FR_CHOICE_GIVE_UP);
     s->in.max_attempts = 8; /* the job's own limit wins */
     assert_int_equal(decide(s), FR_CHOICE_ISOLATE);
-    s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_PAST);
+    s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_THROTTLED);
     s->in.attempts = s->in.max_attempts = 7; /* slow, but alive: never ended for want of attempts */
     assert_int_equal(decide(s), FR_CHOICE_ADVISE);
 }
@@ -345,6 +365,7 @@ int main(void)
         cmocka_unit_test(a_slow_node_is_isolated_when_staying_costs_more_than_going),
         cmocka_unit_test(a_checkpoint_that_is_near_is_waited_for),
         cmocka_unit_test(what_is_not_known_is_only_advised),
+        cmocka_unit_test(its_own_excess_counts_where_it_is_the_last_to_arrive),
         cmocka_unit_test(slowness_needs_two_witnesses),
         cmocka_unit_test(what_is_nobodys_fault_is_never_acted_on),
         cmocka_unit_test(observe_and_advise_only_say_what_would_be_done),

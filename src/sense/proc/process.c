@@ -190,6 +190,17 @@ int fr_process_stat(struct fr_sense *s, struct fr_proc_stat *ret)
     return fr_proc_stat_parse(text, ret) == 0 ? 0 : -ESRCH;
 }
 
+int fr_process_state(struct fr_sense *s, char *ret)
+{
+    char text[128]; /* the name before the state has at most 64 bytes */
+    const char *p;
+
+    if (fr_sense_reread(s->stat_fd, text, sizeof text) <= 0 || !(p = strrchr(text, ')')) || p[1] != ' ' || !p[2])
+        return -ESRCH;
+    *ret = p[2];
+    return 0;
+}
+
 /* "exec_ns run_delay_ns timeslices" */
 static int read_schedstat(struct fr_sense *s, uint64_t *ret_exec_ns, uint64_t *ret_delay_ns)
 {

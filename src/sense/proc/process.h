@@ -52,6 +52,9 @@ int fr_proc_stat_read(const char *root, uint32_t pid, struct fr_proc_stat *ret);
 /* The quick part of an open process sensor: parse stat alone. 0 or -ESRCH. */
 int fr_process_stat(struct fr_sense *s, struct fr_proc_stat *ret);
 
+/* The quickest: the state letter alone. 0 or -ESRCH. */
+int fr_process_state(struct fr_sense *s, char *ret);
+
 /* CPU time of the main thread in nanoseconds, exact where stat is in clock ticks. 0 or -errno. */
 int fr_process_exec_ns(struct fr_sense *s, uint64_t *ret_ns);
 

@@ -160,6 +160,7 @@ static void a_stopped_process_is_seen_stopped_and_a_killed_one_tells_its_signal(
     struct fr_sense *s;
     struct fr_proc_stat st;
     pid_t pid = sleeper();
+    char letter = 0;
     int pidfd = fr_pidfd_open((uint32_t)pid), status, mine;
 
     (void)state;
@@ -169,6 +170,8 @@ static void a_stopped_process_is_seen_stopped_and_a_killed_one_tells_its_signal(
     assert_int_equal(waitpid(pid, &mine, WUNTRACED), pid);
     assert_int_equal(fr_process_stat(s, &st), 0);
     assert_int_equal(st.state, 'T');
+    assert_int_equal(fr_process_state(s, &letter), 0);
+    assert_int_equal(letter, 'T');
     kill(pid, SIGKILL);
     assert_int_equal(waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOWAIT), 0); /* still a zombie */
     assert_int_equal(fr_proc_exit_status(-1, (uint32_t)pid, &status), 0); /* from stat alone */

@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_ingest.c - reports and supervisors that are wrong, hostile, late or repeated */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/fs.h"
+#include "base/rng.h"
+#include "base/xalloc.h"
+#include "control/api.h"
+#include "control/fleet.h"
+#include "control/incidents.h"
+#include "control/ingest.h"
+#include "control/jobs.h"
+#include "control/state.h"
+#include "fullrank/fullrank.h"
+#include "model/config.h"
+#include "wire/agent.pb-c.h"
+#include "wire/message.h"
+#include "wire/record.h"
+#include "wire/supervise.pb-c.h"
+
+#define TEXT(s) ((char *)(uintptr_t)(s))
+
+struct world {
+    char dir[64];
+    struct fr_config cfg;
+    struct fr_ledger *lg;
+    struct fr_ctl *c;
+    uint64_t seq;
+};
+
+static int setup(void **state)
+{
+    struct world *w = fr_xalloc(sizeof *w);
+    const char *none[] = {NULL};
+    char db[96];
+    struct fr_err err = FR_ERR_INIT;
+
+    snprintf(w->dir, sizeof w->dir, "/tmp/fr-ingest-XXXXXX");
+    assert_non_null(mkdtemp(w->dir));
+    snprintf(db, sizeof db, "%s/ledger.db", w->dir);
+    assert_int_equal(fr_config_load(FR_CONFIG_ROWS, &w->cfg, none, NULL), 0);
+    if (fr_ledger_open(db, &w->lg, &err))
+        fail_msg("%s", err.text);
+    w->c = fr_ctl_new(&w->cfg, FR_MODE_ACT, w->dir, w->lg);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *w = *state;
+
+    fr_ctl_free(w->c);
+    fr_ledger_close(w->lg);
+    fr_fs_remove_tree(w->dir, NULL);
+    free(w);
+    return 0;
+}
+
+static void base_report(struct world *w, Fullrank__Report *r, Fullrank__NodeInfo *info, const char *node)
+{
+    fullrank__report__init(r);
+    fullrank__node_info__init(info);
+    r->node = TEXT(node);
+    r->agent_instance = 7;
+    r->seq = ++w->seq;
+    r->mono_ns = w->c->now_ns;
+    r->unix_ns = fr_ctl_now_unix(w->c);
+    info->host = TEXT("h");
+    info->probe_dir = TEXT("/p");
+    r->info = info;
+}
+
+/* Send it; puts the reply's error into error when given. */
+static int send_report(struct world *w, const Fullrank__Report *r, char *error)
+{
+    struct fr_buf body = FR_BUF_INIT, reply = FR_BUF_INIT;
+    Fullrank__Reply *a;
+    int status;
+
+    fr_message_pack(&r->base, &body);
+    status = fr_ingest_report(w->c, body.p, body.len, &reply);
+    a = fullrank__reply__unpack(NULL, reply.len, (const uint8_t *)fr_buf_str(&reply));
+    assert_non_null(a);
+    if (error)
+        snprintf(error, 256, "%s", a->error);
+    fullrank__reply__free_unpacked(a, NULL);
+    fr_buf_fini(&body);
+    fr_buf_fini(&reply);
+    return status;
+}
+
+static void hear(struct world *w, const char *node)
+{
+    Fullrank__Report r;
+    Fullrank__NodeInfo info;
+
+    base_report(w, &r, &info, node);
+    assert_int_equal(send_report(w, &r, NULL), 200);
+}
+
+static void base_supervise(struct world *w, Fullrank__SuperviseReport *r, const char *job, uint64_t key)
+{
+    fullrank__supervise_report__init(r);
+    r->job = TEXT(job);
+    r->key = key;
+    r->nodes = 2;
+    r->ranks_per_node = 2;
+    r->submitted_unix_ns = fr_ctl_now_unix(w->c);
+    r->first_dead_rank = -1;
+}
+
+static Fullrank__SuperviseOrder *supervise(struct world *w, const Fullrank__SuperviseReport *r, int *status)
+{
+    struct fr_buf body = FR_BUF_INIT, reply = FR_BUF_INIT;
+    Fullrank__SuperviseOrder *o;
+    int rc;
+
+    fr_message_pack(&r->base, &body);
+    rc = fr_jobs_supervise(w->c, body.p, body.len, &reply);
+    if (status)
+        *status = rc;
+    o = fullrank__supervise_order__unpack(NULL, reply.len, (const uint8_t *)fr_buf_str(&reply));
+    assert_non_null(o);
+    fr_buf_fini(&body);
+    fr_buf_fini(&reply);
+    return o;
+}
+
+static void tick(struct world *w)
+{
+    fr_ctl_tick(w->c, w->c->now_ns + 50000000);
+    if (w->c->appended)
+        assert_int_equal(fr_ledger_wait(w->lg, w->c->appended, 5, NULL), 0);
+}
+
+/* A job of 2 nodes x 2 ranks that runs its first attempt on n1, n2. */
+static struct fr_cjob *running_job(struct world *w)
+{
+    Fullrank__SuperviseReport r;
+    Fullrank__SuperviseOrder *o;
+
+    hear(w, "n1");
+    hear(w, "n2");
+    base_supervise(w, &r, "", 11);
+    fullrank__supervise_order__free_unpacked(supervise(w, &r, NULL), NULL);
+    tick(w);
+    r.job = TEXT("j1");
+    o = supervise(w, &r, NULL);
+    assert_int_equal(o->what, FULLRANK__SUPERVISE_ORDER__WHAT__START);
+    assert_int_equal(o->n_placements, 2);
+    r.attempt = o->attempt;
+    r.epoch = o->epoch;
+    r.last_order = o->id;
+    fullrank__supervise_order__free_unpacked(o, NULL);
+    r.state = FULLRANK__ATTEMPT_STATE__ATTEMPT_RUNNING;
+    r.started_unix_ns = fr_ctl_now_unix(w->c);
+    fullrank__supervise_order__free_unpacked(supervise(w, &r, NULL), NULL);
+    assert_int_equal(w->c->jobs[0]->attempts[0].epoch, 1);
+    return w->c->jobs[0];
+}
+
+static void names_that_could_be_paths_or_markup_are_refused_with_one_sentence(void **state)
+{
+    static const char *const BAD[] = {"", "..", ".x", "a/b", "<b>", "a b", "n\xc3\xa4", "\n",
+                                      "0123456789012345678901234567890123456789012345678901234567890123"};
+    struct world *w = *state;
+
+    for (size_t i = 0; i < sizeof BAD / sizeof BAD[0]; i++) {
+        Fullrank__Report r;
+        Fullrank__NodeInfo info;
+        char error[256] = "";
+
+        base_report(w, &r, &info, BAD[i]);
+        assert_int_equal(send_report(w, &r, error), 400);
+        assert_non_null(strstr(error, "1 to 63 characters"));
+    }
+    assert_int_equal(w->c->nnodes, 0);
+    assert_int_equal(w->c->counts.refused, 9);
+}
+
+static void garbage_bodies_are_refused_and_change_nothing(void **state)
+{
+    struct world *w = *state;
+    struct fr_rng rng = {3};
+
+    hear(w, "n1");
+    for (int k = 0; k < 3000; k++) {
+        uint8_t body[300];
+        size_t n = fr_rng_below(&rng, sizeof body);
+        struct fr_buf reply = FR_BUF_INIT;
+
+        for (size_t i = 0; i < n; i++)
+            body[i] = (uint8_t)fr_rng_u64(&rng);
+        if (fr_ingest_report(w->c, body, n, &reply) == 200)
+            assert_true(w->c->nnodes < 50);
+        fr_buf_reset(&reply);
+        fr_jobs_supervise(w->c, body, n, &reply);
+        fr_buf_fini(&reply);
+    }
+    assert_int_equal(w->c->njobs, 0);
+}
+
+static void every_cut_of_a_good_report_is_harmless(void **state)
+{
+    struct world *w = *state;
+    struct fr_buf body = FR_BUF_INIT;
+    Fullrank__Report r;
+    Fullrank__NodeInfo info;
+
+    running_job(w);
+    base_report(w, &r, &info, "n1");
+    fr_message_pack(&r.base, &body);
+    for (size_t n = 0; n < body.len; n++) {
+        struct fr_buf reply = FR_BUF_INIT;
+        char *copy = fr_xalloc(n + 1);
+
+        memcpy(copy, body.p, n);
+        fr_ingest_report(w->c, copy, n, &reply);
+        free(copy);
+        fr_buf_fini(&reply);
+    }
+    fr_buf_fini(&body);
+}
+
+static void a_body_that_unpacks_to_far_more_than_it_is_long_is_refused(void **state)
+{
+    struct world *w = *state;
+    size_t n = 8u << 20;
+    uint8_t *body = fr_xalloc(n);
+    struct fr_buf reply = FR_BUF_INIT;
+
+    for (size_t i = 0; i + 1 < n; i += 2)
+        body[i] = 11 << 3 | 2; /* an empty Rank: two bytes here, hundreds in memory */
+    assert_int_equal(fr_ingest_report(w->c, body, n, &reply), 400);
+    fr_buf_fini(&reply);
+    free(body);
+}
+
+static void a_rank_is_believed_only_from_the_node_that_holds_it_and_only_in_its_epoch(void **state)
+{
+    struct world *w = *state;
+    struct fr_cjob *j = running_job(w);
+    static const struct {
+        const char *node;
+        uint64_t epoch;
+        uint32_t rank;
+        bool good;
+    } CASES[] = {{"n1", 1, 0, true},  {"n1", 1, 1, true},  {"n2", 1, 0, false}, {"n1", 1, 2, false},
+                 {"n2", 1, 3, true},  {"n2", 1, 4, false}, {"n1", 0, 0, false}, {"n1", 2, 0, false},
+                 {"n1", 1, UINT32_MAX, false}};
+
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        Fullrank__Report r;
+        Fullrank__NodeInfo info;
+        Fullrank__Rank m = FULLRANK__RANK__INIT, *mp = &m;
+        uint64_t dropped = j->stale + j->foreign;
+
+        base_report(w, &r, &info, CASES[i].node);
+        r.agent_instance = CASES[i].node[1] == '1' ? 7 : 8;
+        m.job = TEXT("j1");
+        m.epoch = CASES[i].epoch;
+        m.rank = CASES[i].rank;
+        m.pid = 4000 + (uint32_t)i;
+        m.state = FULLRANK__PROC_STATE__PROC_RUNNING;
+        r.ranks = &mp;
+        r.n_ranks = 1;
+        assert_int_equal(send_report(w, &r, NULL), 200);
+        if (CASES[i].good)
+            assert_int_equal(j->ranks[CASES[i].rank].pid, 4000 + i);
+        else
+            assert_int_equal(j->stale + j->foreign, dropped + 1);
+    }
+}
+
+static void communicators_steps_and_records_with_impossible_numbers_are_dropped(void **state)
+{
+    struct world *w = *state;
+    struct fr_cjob *j = running_job(w);
+    struct fr_rng rng = {9};
+
+    for (int k = 0; k < 2000; k++) {
+        Fullrank__Report r;
+        Fullrank__NodeInfo info;
+        Fullrank__Comm cm = FULLRANK__COMM__INIT, *cmp = &cm;
+        Fullrank__Step st = FULLRANK__STEP__INIT, *stp = &st;
+        Fullrank__Span sp = FULLRANK__SPAN__INIT, *spp = &sp;
+        Fullrank__Progress pr = FULLRANK__PROGRESS__INIT, *prp = &pr;
+        struct fr_wire_record rec[2];
+        uint32_t runs[7];
+
+        base_report(w, &r, &info, "n1");
+        for (int i = 0; i < 7; i++)
+            runs[i] = (uint32_t)fr_rng_u64(&rng) >> fr_rng_below(&rng, 32);
+        cm.job = st.job = sp.job = pr.job = TEXT("j1");
+        cm.epoch = st.epoch = sp.epoch = pr.epoch = 1;
+        cm.members_hash = fr_rng_u64(&rng);
+        cm.size = (uint32_t)fr_rng_u64(&rng) >> fr_rng_below(&rng, 32);
+        cm.runs = runs;
+        cm.n_runs = fr_rng_below(&rng, 8);
+        cm.name = TEXT("\"><script>");
+        st.step = fr_rng_u64(&rng) >> fr_rng_below(&rng, 64);
+        st.begin_ns = fr_rng_u64(&rng) >> fr_rng_below(&rng, 64);
+        st.end_ns = fr_rng_u64(&rng) >> fr_rng_below(&rng, 64);
+        sp.phase = (uint32_t)fr_rng_below(&rng, 9);
+        sp.begin_ns = fr_rng_u64(&rng) >> fr_rng_below(&rng, 64);
+        sp.end_ns = fr_rng_u64(&rng) >> fr_rng_below(&rng, 64);
+        pr.members_hash = cm.members_hash;
+        pr.enqueued = fr_rng_u64(&rng);
+        for (size_t i = 0; i < sizeof rec; i++)
+            ((uint8_t *)rec)[i] = (uint8_t)fr_rng_u64(&rng);
+        r.comms = &cmp;
+        r.steps = &stp;
+        r.spans = &spp;
+        r.progress = &prp;
+        r.n_comms = r.n_steps = r.n_spans = r.n_progress = 1;
+        r.records.data = (uint8_t *)rec;
+        r.records.len = sizeof rec - (k % 10 == 0); /* every tenth has a torn last record */
+        assert_int_equal(send_report(w, &r, NULL), k % 10 == 0 ? 400 : 200);
+        if (k % 50 == 0)
+            tick(w);
+    }
+    assert_int_equal(j->nsteps, 0); /* no step is the job's before all its ranks have told it */
+}
+
+static void a_repeated_report_is_taken_once_and_a_step_is_recorded_once(void **state)
+{
+    struct world *w = *state;
+    struct fr_cjob *j = running_job(w);
+
+    for (int k = 0; k < 3; k++)
+        for (uint32_t rank = 0; rank < 4; rank++) {
+            Fullrank__Report r;
+            Fullrank__NodeInfo info;
+            Fullrank__Step st = FULLRANK__STEP__INIT, *stp = &st;
+
+            base_report(w, &r, &info, rank < 2 ? "n1" : "n2");
+            st.job = TEXT("j1");
+            st.epoch = 1;
+            st.rank = rank;
+            st.step = 1;
+            st.begin_ns = w->c->now_ns - 1000 - rank;
+            st.end_ns = w->c->now_ns - 500 + rank;
+            st.loss = rank == 0 ? 2.5 : (double)NAN;
+            st.tokens = (double)NAN;
+            r.steps = &stp;
+            r.n_steps = 1;
+            assert_int_equal(send_report(w, &r, NULL), 200);
+        }
+    assert_int_equal(j->nsteps, 1);
+    assert_true(j->step_info[0].loss == 2.5);
+    /* first begin to last end, over ranks: known from what was sent */
+    assert_int_equal(j->steps[0].end_ns - j->steps[0].begin_ns, (500 + 3) + 3);
+}
+
+static void a_report_is_acknowledged_only_once_its_rows_are_durable(void **state)
+{
+    struct world *w = *state;
+    struct fr_cnode *n;
+
+    hear(w, "n1");
+    n = fr_ctl_node(w->c, "n1");
+    assert_int_equal(n->acked_seq, 0);
+    hear(w, "n1"); /* nothing was saved in between */
+    assert_int_equal(n->acked_seq, 0);
+    tick(w);
+    hear(w, "n1");
+    assert_int_equal(n->acked_seq, 2);
+}
+
+static void send_seq(struct world *w, uint64_t seq, bool spooled, uint64_t instance)
+{
+    Fullrank__Report r;
+    Fullrank__NodeInfo info;
+
+    base_report(w, &r, &info, "n1");
+    r.seq = seq;
+    r.spooled = spooled;
+    r.agent_instance = instance;
+    assert_int_equal(send_report(w, &r, NULL), 200);
+}
+
+static void what_an_agent_sends_again_after_a_restart_is_taken_before_the_newest_is_acknowledged(void **state)
+{
+    struct world *w = *state;
+    struct fr_cnode *n;
+
+    send_seq(w, 50, false, 7); /* the first contact; 47..49 are still held by the agent */
+    n = fr_ctl_node(w->c, "n1");
+    tick(w);
+    send_seq(w, 47, false, 7);
+    tick(w);
+    send_seq(w, 48, false, 7);
+    assert_int_equal(n->acked_seq, 47);
+    tick(w);
+    send_seq(w, 49, false, 7);
+    tick(w);
+    send_seq(w, 50, false, 7);
+    assert_int_equal(n->acked_seq, 49);
+    tick(w);
+    send_seq(w, 51, false, 7);
+    assert_int_equal(n->acked_seq, 50);
+    assert_int_equal(w->c->counts.reports, 5);
+    assert_int_equal(w->c->counts.repeated, 1);
+}
+
+static void spooled_reports_of_an_older_agent_do_not_disturb_the_one_that_lives(void **state)
+{
+    struct world *w = *state;
+    struct fr_cnode *n;
+
+    send_seq(w, 1, false, 7);
+    n = fr_ctl_node(w->c, "n1");
+    for (uint64_t k = 0; k < 10; k++) {
+        send_seq(w, 900 + k, true, 6);
+        send_seq(w, 2 + k, false, 7);
+        tick(w);
+    }
+    assert_int_equal(n->instance, 7);
+    assert_int_equal(n->last_seq, 11);
+    send_seq(w, 12, false, 7);
+    assert_int_equal(n->acked_seq, 11);
+}
+
+static void the_same_key_gives_the_same_job_and_another_key_is_refused(void **state)
+{
+    struct world *w = *state;
+    Fullrank__SuperviseReport r;
+    Fullrank__SuperviseOrder *a, *b;
+
+    base_supervise(w, &r, "", 11);
+    a = supervise(w, &r, NULL);
+    b = supervise(w, &r, NULL);
+    assert_string_equal(a->job, "j1");
+    assert_string_equal(b->job, "j1");
+    assert_int_equal(w->c->njobs, 1);
+    fullrank__supervise_order__free_unpacked(a, NULL);
+    fullrank__supervise_order__free_unpacked(b, NULL);
+    base_supervise(w, &r, "j1", 12);
+    a = supervise(w, &r, NULL);
+    assert_non_null(strstr(a->error, "another supervisor"));
+    fullrank__supervise_order__free_unpacked(a, NULL);
+    base_supervise(w, &r, "", 13);
+    r.name = TEXT("gpt");
+    a = supervise(w, &r, NULL);
+    assert_string_equal(a->job, "gpt-2");
+    fullrank__supervise_order__free_unpacked(a, NULL);
+}
+
+static void jobs_that_are_too_large_or_of_no_size_are_refused(void **state)
+{
+    static const struct {
+        uint32_t nodes, rpn;
+    } BAD[] = {{0, 1}, {1, 0}, {5000, 1}, {4096, 5}, {UINT32_MAX, UINT32_MAX}, {65536, 65536}};
+    struct world *w = *state;
+
+    for (size_t i = 0; i < sizeof BAD / sizeof BAD[0]; i++) {
+        Fullrank__SuperviseReport r;
+        Fullrank__SuperviseOrder *o;
+
+        base_supervise(w, &r, "", 50 + i);
+        r.nodes = BAD[i].nodes;
+        r.ranks_per_node = BAD[i].rpn;
+        o = supervise(w, &r, NULL);
+        assert_true(o->error[0] != '\0');
+        fullrank__supervise_order__free_unpacked(o, NULL);
+    }
+    assert_int_equal(w->c->njobs, 0);
+}
+
+static void an_unknown_job_that_runs_is_adopted_with_its_attempt(void **state)
+{
+    struct world *w = *state;
+    char *nodes[] = {TEXT("n2"), TEXT("n1")};
+    Fullrank__SuperviseReport r;
+    struct fr_cjob *j;
+
+    hear(w, "n1");
+    hear(w, "n2");
+    base_supervise(w, &r, "old-7", 77);
+    r.attempt = 3;
+    r.epoch = 9;
+    r.state = FULLRANK__ATTEMPT_STATE__ATTEMPT_RUNNING;
+    r.node_list = nodes;
+    r.n_node_list = 2;
+    r.started_unix_ns = fr_ctl_now_unix(w->c) - 1000;
+    fullrank__supervise_order__free_unpacked(supervise(w, &r, NULL), NULL);
+    j = fr_ctl_job(w->c, "old-7");
+    assert_non_null(j);
+    assert_int_equal(j->nattempts, 1);
+    assert_int_equal(j->attempts[0].attempt, 3);
+    assert_int_equal(j->epoch, 9);
+    assert_string_equal(j->attempts[0].nodes[0]->name, "n2");
+    tick(w);
+    assert_int_equal(j->nattempts, 1); /* no second one is started beside it */
+}
+
+static void nodes_are_placed_healthy_first_by_number_and_probation_last(void **state)
+{
+    struct world *w = *state;
+    struct fr_cnode *out[3];
+    struct fr_cjob *j;
+
+    for (int i = 12; i >= 8; i--) {
+        char name[8];
+
+        snprintf(name, sizeof name, "n%d", i);
+        hear(w, name);
+    }
+    j = fr_job_new(w->c, "x");
+    assert_int_equal(fr_job_size(j, 3, 2, NULL), 0);
+    fr_ctl_node(w->c, "n9")->state = FR_NODE_PROBATION;
+    fr_ctl_node(w->c, "n8")->ranks_max = 1; /* too small */
+    assert_int_equal(fr_fleet_place(w->c, j, out), 0);
+    assert_string_equal(out[0]->name, "n10");
+    assert_string_equal(out[1]->name, "n11");
+    assert_string_equal(out[2]->name, "n12");
+    fr_ctl_node(w->c, "n11")->state = FR_NODE_DRAINED;
+    assert_int_equal(fr_fleet_place(w->c, j, out), 0);
+    assert_string_equal(out[2]->name, "n9");
+    fr_ctl_node(w->c, "n12")->silent = true; /* unknown is not healthy */
+    assert_int_equal(fr_fleet_place(w->c, j, out), 1);
+}
+
+static struct fr_finding finding(enum fr_finding_kind kind, uint64_t key, int32_t rank)
+{
+    return (struct fr_finding){.kind = kind, .key = key, .rank = rank, .node = rank < 0 ? -1 : rank / 2,
+                               .subject = rank < 0 ? FR_SUBJECT_JOB : FR_SUBJECT_RANK, .confidence = 0.9};
+}
+
+static void one_cause_is_one_incident_from_suspicion_to_end(void **state)
+{
+    struct world *w = *state;
+    struct fr_cjob *j = running_job(w);
+    struct fr_finding f[3];
+
+    f[0] = finding(FR_FINDING_STALL, 1, -1);
+    fr_incidents_fold(w->c, j, f, 1);
+    assert_int_equal(w->c->nincidents, 1);
+    f[0] = finding(FR_FINDING_HANG, 2, 3); /* the stall has found its rank */
+    fr_incidents_fold(w->c, j, f, 1);
+    assert_int_equal(w->c->nincidents, 1);
+    assert_string_equal(w->c->incidents[0]->kind, "hang");
+    f[0] = finding(FR_FINDING_DEAD, 3, 3); /* which then dies, and takes another with it */
+    f[1] = finding(FR_FINDING_DEAD, 4, 2);
+    f[2] = finding(FR_FINDING_HANG, 5, 0);
+    fr_incidents_fold(w->c, j, f, 3);
+    assert_int_equal(w->c->nincidents, 1);
+    assert_string_equal(w->c->incidents[0]->kind, "dead");
+    assert_int_equal(w->c->incidents[0]->f.rank, 3);
+    w->c->now_ns += 1500000000; /* a gap that is shorter than the limit closes nothing */
+    fr_incidents_fold(w->c, j, f, 0);
+    assert_int_equal(w->c->incidents[0]->closed_unix_ns, 0);
+    w->c->now_ns += 1000000000;
+    fr_incidents_fold(w->c, j, f, 0);
+    assert_int_not_equal(w->c->incidents[0]->closed_unix_ns, 0);
+}
+
+static void two_slow_nodes_are_two_incidents(void **state)
+{
+    struct world *w = *state;
+    struct fr_cjob *j = running_job(w);
+    struct fr_finding f[2] = {finding(FR_FINDING_SLOW, 1, 0), finding(FR_FINDING_SLOW, 2, 3)};
+
+    fr_incidents_fold(w->c, j, f, 2);
+    assert_int_equal(w->c->nincidents, 2);
+}
+
+static void what_a_person_drained_is_not_taken_back_by_silence_or_by_a_test_of_our_own(void **state)
+{
+    struct world *w = *state;
+    struct fr_api_call call = {.route = FR_ROUTE_NODE_DRAIN, .arg = "n1", .query = ""};
+    static const char body[] = "{\"reason\": \"fan\", \"actor\": \"ann\"}";
+    struct fr_buf out = FR_BUF_INIT;
+    const char *type;
+    struct fr_cnode *n;
+
+    hear(w, "n1");
+    n = fr_ctl_node(w->c, "n1");
+    call.body = body;
+    call.body_bytes = sizeof body - 1;
+    assert_int_equal(fr_api_answer(w->c, &call, &out, &type), 200);
+    assert_int_equal(n->state, FR_NODE_DRAINED);
+    for (int k = 0; k < 400; k++)
+        tick(w);
+    hear(w, "n1");
+    assert_int_equal(n->state, FR_NODE_DRAINED);
+    assert_string_equal(n->reason, "fan");
+    call.body = "{\"actor\": \"fullrank\"}";
+    call.body_bytes = strlen(call.body);
+    fr_buf_reset(&out);
+    assert_int_equal(fr_api_answer(w->c, &call, &out, &type), 400); /* nobody may pass for us */
+    call.body = "{]";
+    call.body_bytes = 2;
+    fr_buf_reset(&out);
+    assert_int_equal(fr_api_answer(w->c, &call, &out, &type), 400);
+    fr_buf_fini(&out);
+}
+
+#define WORLD_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(names_that_could_be_paths_or_markup_are_refused_with_one_sentence),
+        WORLD_TEST(garbage_bodies_are_refused_and_change_nothing),
+        WORLD_TEST(every_cut_of_a_good_report_is_harmless),
+        WORLD_TEST(a_body_that_unpacks_to_far_more_than_it_is_long_is_refused),
+        WORLD_TEST(a_rank_is_believed_only_from_the_node_that_holds_it_and_only_in_its_epoch),
+        WORLD_TEST(communicators_steps_and_records_with_impossible_numbers_are_dropped),
+        WORLD_TEST(a_repeated_report_is_taken_once_and_a_step_is_recorded_once),
+        WORLD_TEST(a_report_is_acknowledged_only_once_its_rows_are_durable),
+        WORLD_TEST(what_an_agent_sends_again_after_a_restart_is_taken_before_the_newest_is_acknowledged),
+        WORLD_TEST(spooled_reports_of_an_older_agent_do_not_disturb_the_one_that_lives),
+        WORLD_TEST(the_same_key_gives_the_same_job_and_another_key_is_refused),
+        WORLD_TEST(jobs_that_are_too_large_or_of_no_size_are_refused),
+        WORLD_TEST(an_unknown_job_that_runs_is_adopted_with_its_attempt),
+        WORLD_TEST(nodes_are_placed_healthy_first_by_number_and_probation_last),
+        WORLD_TEST(one_cause_is_one_incident_from_suspicion_to_end),
+        WORLD_TEST(two_slow_nodes_are_two_incidents),
+        WORLD_TEST(what_a_person_drained_is_not_taken_back_by_silence_or_by_a_test_of_our_own),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
