@@ -58,18 +58,19 @@ int fr_node_move(struct fr_ctl *c, struct fr_cnode *n, enum fr_node_state to, co
         now = n->since_unix_ns + 1; /* (node, time) is the row's key */
     n->state = to;
     n->since_unix_ns = now;
-    snprintf(n->reason, sizeof n->reason, "%s", reason);
-    snprintf(n->actor, sizeof n->actor, "%s", actor);
     h->state = to;
     h->at_unix_ns = now;
     h->incident = incident;
+    /* actor and reason may be the node's own: the history gets them first, the node from there */
     snprintf(h->actor, sizeof h->actor, "%s", actor);
     snprintf(h->reason, sizeof h->reason, "%s", reason);
+    memcpy(n->actor, h->actor, sizeof n->actor);
+    memcpy(n->reason, h->reason, sizeof n->reason);
     n->nhistory++;
     if (to == FR_NODE_PROBATION)
         n->probation_until_unix_ns = now + (int64_t)(c->cfg.controller_probation_s * 1e9);
     fr_log(FR_LOG_NOTICE, "node.state", "node=%s state=%s actor=%s reason=%s", n->name,
-           fr_node_state_name(to), actor, reason);
+           fr_node_state_name(to), n->actor, n->reason);
     fr_publish_node(c, n);
     return 0;
 }

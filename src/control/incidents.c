@@ -316,7 +316,7 @@ static void show_stuck(struct fr_ctl *c, struct fr_cjob *j, const struct fr_cinc
 
     if (stuck && (j->state == FR_JOB_RUNNING || j->state == FR_JOB_STARTING))
         fr_job_move(c, j, FR_JOB_STUCK);
-    else if (!stuck && j->state == FR_JOB_STUCK)
+    else if (!stuck && j->state == FR_JOB_STUCK && j->act.stage == FR_ACT_NONE)
         fr_job_move(c, j, fr_job_natural_state(j));
 }
 

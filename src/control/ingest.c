@@ -20,6 +20,8 @@
 #include "wire/record.h"
 
 #define OFFSET_WINDOW_NS 30000000000ull
+#define MEETING_NS       5000000000ull
+#define WALL_TRUST_NS    60000000000ll
 #define COMM_RUNS_MAX    64
 
 _Static_assert((int)FR_PROC_STOPPED == (int)FULLRANK__PROC_STATE__PROC_STOPPED &&
@@ -40,6 +42,7 @@ static int64_t smallest_offset(const struct fr_cnode *n)
 static void update_offset(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r)
 {
     int64_t off = (int64_t)c->now_ns - (int64_t)r->mono_ns;
+    int64_t by_wall = r->unix_ns - c->unix_offset_ns - (int64_t)r->mono_ns;
 
     if (r->spooled) { /* written long before it came: its arrival says nothing */
         bool known =
@@ -60,6 +63,11 @@ static void update_offset(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__
         n->offset_known[0] = true;
     }
     n->offset_now_ns = smallest_offset(n);
+    /* Just met, it may send what it held back while nobody answered: until a fresh report has come,
+     * arrivals say too little, and the wall clocks, when they nearly agree, say more. */
+    if (c->now_ns - n->met_ns < MEETING_NS && by_wall < n->offset_now_ns &&
+        n->offset_now_ns - by_wall < WALL_TRUST_NS)
+        n->offset_now_ns = by_wall;
 }
 
 static uint64_t map_ns(const struct fr_ctl *c, const struct fr_cnode *n, uint64_t t)
@@ -610,9 +618,10 @@ static void take_in_order(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__
     }
 }
 
-static void meet(struct fr_cnode *n, const Fullrank__Report *r)
+static void meet(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r)
 {
     n->instance = r->agent_instance;
+    n->met_ns = c->now_ns;
     n->last_seq = n->acked_seq = n->first_seq = n->resent_seq = n->first_step = 0;
     n->settled = false;
     n->nacks = 0;
@@ -660,7 +669,7 @@ int fr_ingest_report(struct fr_ctl *c, const void *body, size_t n, struct fr_buf
     }
     if (!r->spooled) {
         if (node->instance != r->agent_instance)
-            meet(node, r);
+            meet(c, node, r);
         snprintf(node->version, sizeof node->version, "%.31s", r->version);
         snprintf(node->boot_id, sizeof node->boot_id, "%.47s", r->boot_id);
     }

@@ -95,6 +95,7 @@ struct fr_cnode {
     bool has_info, want_full, evidence_done;
     uint64_t instance, last_seq, acked_seq, heard_ns;
     bool settled; /* nothing older than first_seq can come any more but out of the spool */
+    uint64_t met_ns; /* this instance was heard first */
     uint64_t first_seq, resent_seq,
         first_step;        /* first_seq: of the first report that this controller saw */
     int64_t offset_now_ns; /* of the report that is being taken */

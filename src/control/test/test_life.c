@@ -184,6 +184,11 @@ static void check_isolated(struct world *w, const char *kind, const char *node, 
     assert_int_equal(w->s.starts[2], 1);
     assert_true(w->s.stops[1] <= 1);
     assert_int_equal(w->s.old_orders, 0);
+    assert_non_null(strstr(node_of(w, node)->history[1].reason, "names it"));
+    for (uint32_t k = 2; k < node_of(w, node)->nhistory; k++) { /* every change says who and why */
+        assert_string_equal(node_of(w, node)->history[k].actor, "fullrank");
+        assert_non_null(strstr(node_of(w, node)->history[k].reason, "fullrank:"));
+    }
     for (uint32_t k = 0; k < j->nodes; k++)
         assert_string_not_equal(j->attempts[1].nodes[k]->name, node);
     assert_books_balance(j);
