@@ -19,7 +19,7 @@ fr_end() {
 	rm -rf "$WORK" "$SHM"
 }
 # sharness has an EXIT trap of its own (die): ours goes first and hands over
-trap 'fr_end; die' EXIT
+trap 'fr_code=$?; fr_end; (exit $fr_code); die' EXIT
 trap 'exit 130' INT TERM
 
 # json EXPRESSION < document: print a value; the document is d, e.g. json 'd["items"][0]["kind"]'

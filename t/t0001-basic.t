@@ -38,7 +38,7 @@ test_expect_success 'an unknown format is wrong usage' '
 	test_expect_code 2 fullrank -o xml status 2>err && grep -q "table, json, jsonl, csv" err
 '
 test_expect_success 'a server that does not answer is exit code 5, in one line' '
-	test_expect_code 5 fullrank --server http://127.0.0.1:9 status 2>err && test_line_count = 1 err && grep -q "^fullrank: error: controller at http://127.0.0.1:9" err
+	test_expect_code 5 fullrank --server http://127.0.0.1:9 status 2>err && test "$(wc -l <err)" = 1 && grep -q "^fullrank: error: controller at http://127.0.0.1:9" err
 '
 test_expect_success 'options may stand before, between and behind the words' '
 	test_expect_code 5 fullrank --server http://127.0.0.1:9 -o json node list 2>err &&

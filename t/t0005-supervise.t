@@ -35,7 +35,7 @@ test_expect_success 'its books balance' '
 '
 test_expect_success 'a drain by hand and its return, with a reason kept' '
 	fullrank node drain n1 --reason "fan" && wait_for 5 node_is n1 drained && fullrank node show n1 | grep -q fan &&
-	fullrank node resume n1 && ! node_is n1 drained
+	fullrank node resume n1 && wait_for 20 node_is n1 probation
 '
 test_expect_success 'two nodes at once are asked about' '
 	test_expect_code 1 fullrank node drain "n[0-1]" </dev/null 2>err && grep -q -- "--yes" err && fullrank node drain "n[0-1]" --dry-run

@@ -43,12 +43,12 @@ export function thin(points, n) {
   return out;
 }
 
-/** Pieces of a line, cut where more than `gap` lies between two points: missing data is a gap. */
+/** Pieces of a line, cut where more than `gap` lies between two points or a new attempt begins: missing data is a gap. */
 export function pieces(points, gap) {
   const out = [];
   for (const p of points) {
     const last = out[out.length - 1];
-    if (!last || p.x - last[last.length - 1].x > gap) out.push([p]);
+    if (!last || p.x - last[last.length - 1].x > gap || p.attempt !== last[0].attempt) out.push([p]);
     else last.push(p);
   }
   return out;

@@ -85,7 +85,7 @@ export function job(s) {
 }
 
 export function plot(s) {
-  const steps = s.steps.map((p) => ({ x: Date.parse(p.end_at), y: p.step_s }));
+  const steps = s.steps.map((p) => ({ x: Date.parse(p.end_at), y: p.step_s, attempt: p.attempt }));
   const marks = [...s.incidents.values()]
     .filter((i) => i.job === s.job)
     .map((i) => ({

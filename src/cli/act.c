@@ -63,7 +63,8 @@ static int post(const struct fr_cli *cli, struct fr_client *c, const char *path)
     return 0;
 }
 
-static int act_on_nodes(struct fr_cli *cli, int n, char **operands, const char *verb, const char *fmt)
+static int act_on_nodes(struct fr_cli *cli, int n, char **operands, const char *verb,
+                        const char *fmt)
 {
     FR_CLEANUP(fr_client_freep) struct fr_client *c = NULL;
     FR_CLEANUP(fr_buf_fini) struct fr_buf path = FR_BUF_INIT, list = FR_BUF_INIT;
@@ -77,7 +78,8 @@ static int act_on_nodes(struct fr_cli *cli, int n, char **operands, const char *
     if (count < 0)
         return fr_cli_fail(FR_EXIT_USAGE, &err);
     if (!cli->quiet && (count > 1 || cli->dry_run))
-        fprintf(stderr, "%s %d node%s: %s\n", verb, count, count == 1 ? "" : "s", fr_buf_str(&list));
+        fprintf(stderr, "%s %d node%s: %s\n", verb, count, count == 1 ? "" : "s",
+                fr_buf_str(&list));
     if (cli->dry_run)
         return 0;
     if (!agreed(cli, (size_t)count))

@@ -70,11 +70,31 @@ int fr_child_start(const struct fr_child_options *opt, struct fr_child *ret, str
     snprintf(number[2], 16, "%u", opt->spares);
     snprintf(number[3], 16, "%u", opt->max_attempts);
     {
-        const char *const words[] = {"fullrank", "supervise", "--server", opt->server, "--token-file", opt->token_file,
-                                     "--state-dir", opt->dir, "--nodes", number[0], "--ranks-per-node", number[1],
-                                     "--spares", number[2], "--max-attempts", number[3], "--engine", opt->engine,
-                                     "--mode", opt->mode, opt->name ? "--name" : NULL, opt->name,
-                                     opt->level ? "--probe" : NULL, opt->level, opt->quiet ? "--quiet" : NULL};
+        const char *const words[] = {"fullrank",
+                                     "supervise",
+                                     "--server",
+                                     opt->server,
+                                     "--token-file",
+                                     opt->token_file,
+                                     "--state-dir",
+                                     opt->dir,
+                                     "--nodes",
+                                     number[0],
+                                     "--ranks-per-node",
+                                     number[1],
+                                     "--spares",
+                                     number[2],
+                                     "--max-attempts",
+                                     number[3],
+                                     "--engine",
+                                     opt->engine,
+                                     "--mode",
+                                     opt->mode,
+                                     opt->name ? "--name" : NULL,
+                                     opt->name,
+                                     opt->level ? "--probe" : NULL,
+                                     opt->level,
+                                     opt->quiet ? "--quiet" : NULL};
 
         for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
             if (words[i] && strcmp(words[i], "--token-file") == 0 && !words[i + 1])
@@ -93,7 +113,8 @@ int fr_child_start(const struct fr_child_options *opt, struct fr_child *ret, str
     sigfillset(&all);
     posix_spawnattr_setsigmask(&at, &none);
     posix_spawnattr_setsigdefault(&at, &all);
-    posix_spawnattr_setflags(&at, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setflags(&at,
+                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&fa, out, 1);
     posix_spawn_file_actions_adddup2(&fa, errfd, 2);

@@ -34,13 +34,15 @@ struct fr_child {
 
 int fr_child_start(const struct fr_child_options *opt, struct fr_child *ret, struct fr_err *err);
 
-/* Copy what the job has written since the last call: to our stdout and stderr, or with `into` append both there. */
+/* Copy what the job has written since the last call: to our stdout and stderr, or with `into`
+ * append both there. */
 void fr_child_follow(struct fr_child *c, struct fr_buf *into);
 
 /* true while it runs. */
 bool fr_child_alive(struct fr_child *c);
 
-/* Ask it to cancel (SIGTERM), wait up to limit_s, then SIGKILL it and its session. Returns its code. */
+/* Ask it to cancel (SIGTERM), wait up to limit_s, then SIGKILL it and its session. Returns its
+ * code. */
 int fr_child_cancel(struct fr_child *c, int sig, double limit_s);
 void fr_child_close(struct fr_child *c);
 

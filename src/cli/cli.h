@@ -28,7 +28,8 @@ enum fr_exit {
 
 enum fr_format { FR_FORMAT_TABLE = 0, FR_FORMAT_JSON, FR_FORMAT_JSONL, FR_FORMAT_CSV };
 
-/* Options of all commands in one place; a command's table says which of them it takes. Names are the options'. */
+/* Options of all commands in one place; a command's table says which of them it takes. Names are
+ * the options'. */
 struct fr_cli {
     /* global */
     const char *server, *token_file, *output, *color, *config_file;
@@ -61,11 +62,13 @@ struct fr_cli {
 int fr_cli_fail(enum fr_exit code, const struct fr_err *err);
 
 /* The program that runs now, for starting it again; and what is installed beside it. */
-const char *fr_cli_self(void);                                      /* absolute path */
-int fr_cli_beside(const char *name, char *ret, unsigned long n, struct fr_err *err); /* a program: "fullrank-agent" */
-const char *fr_cli_probe_lib(void);                                 /* NULL: not installed */
+const char *fr_cli_self(void); /* absolute path */
+int fr_cli_beside(const char *name, char *ret, unsigned long n,
+                  struct fr_err *err); /* a program: "fullrank-agent" */
+const char *fr_cli_probe_lib(void);    /* NULL: not installed */
 
-/* The folder under which a user's runs keep their state: $FULLRANK_STATE_DIR, $XDG_STATE_HOME/fullrank, ~/.local/state/fullrank. */
+/* The folder under which a user's runs keep their state: $FULLRANK_STATE_DIR,
+ * $XDG_STATE_HOME/fullrank, ~/.local/state/fullrank. */
 int fr_cli_state_home(char *ret, unsigned long n, struct fr_err *err);
 
 #endif /* FR_CLI_CLI_H */

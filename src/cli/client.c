@@ -23,10 +23,12 @@ struct fr_client {
     char token[TOKEN_BYTES];
 };
 
-int fr_client_new(const char *server, const char *token_file, struct fr_client **ret, struct fr_err *err)
+int fr_client_new(const char *server, const char *token_file, struct fr_client **ret,
+                  struct fr_err *err)
 {
     struct fr_client *c = fr_xalloc(sizeof *c);
-    struct fr_http_options opt = {.base_url = server, .timeout_s = 5, .max_bytes = FR_JSON_MAX_BYTES};
+    struct fr_http_options opt = {
+        .base_url = server, .timeout_s = 5, .max_bytes = FR_JSON_MAX_BYTES};
     int rc = 0;
 
     c->server = fr_xstrdup(server);
@@ -63,7 +65,8 @@ static int rc_of_status(int status)
 {
     static const struct {
         int status, rc;
-    } MAP[] = {{400, -EINVAL}, {401, -EACCES}, {403, -EACCES}, {404, -ENOENT}, {409, -EINVAL}, {503, -EAGAIN}};
+    } MAP[] = {{400, -EINVAL}, {401, -EACCES}, {403, -EACCES},
+               {404, -ENOENT}, {409, -EINVAL}, {503, -EAGAIN}};
 
     for (size_t i = 0; i < sizeof MAP / sizeof MAP[0]; i++)
         if (MAP[i].status == status)
@@ -71,18 +74,19 @@ static int rc_of_status(int status)
     return -EPROTO;
 }
 
-static int call(struct fr_client *c, const char *method, const char *path, const char *body, struct fr_json **ret_json,
-                struct fr_err *err)
+static int call(struct fr_client *c, const char *method, const char *path, const char *body,
+                struct fr_json **ret_json, struct fr_err *err)
 {
     struct fr_err why = FR_ERR_INIT;
     struct fr_json *json = NULL;
-    int status = fr_http_call(c->http, method, path, body ? "application/json" : NULL, body, body ? strlen(body) : 0,
-                              &c->text, &why);
+    int status = fr_http_call(c->http, method, path, body ? "application/json" : NULL, body,
+                              body ? strlen(body) : 0, &c->text, &why);
     int rc;
 
     if (status < 0)
-        return fr_fail(err, status, "controller at %s does not answer: %.200s (is it running? see --server)", c->server,
-                       why.text);
+        return fr_fail(err, status,
+                       "controller at %s does not answer: %.200s (is it running? see --server)",
+                       c->server, why.text);
     rc = fr_json_parse(fr_buf_str(&c->text), c->text.len, &json, &why);
     if (status == 200 && rc == 0) {
         *ret_json = json;
@@ -91,20 +95,24 @@ static int call(struct fr_client *c, const char *method, const char *path, const
     if (status == 200)
         rc = fr_fail(err, -EPROTO, "controller at %s: %s: %.200s", c->server, path, why.text);
     else if (status == 401 || status == 403)
-        rc = fr_fail(err, -EACCES, "controller at %s refused the token (give its file: --token-file)", c->server);
+        rc = fr_fail(err, -EACCES,
+                     "controller at %s refused the token (give its file: --token-file)", c->server);
     else
         rc = fr_fail(err, rc_of_status(status), "%.300s",
-                     fr_json_str(json, "detail", fr_json_str(json, "title", "the controller could not answer")));
+                     fr_json_str(json, "detail",
+                                 fr_json_str(json, "title", "the controller could not answer")));
     fr_json_free(json);
     return rc;
 }
 
-int fr_client_get(struct fr_client *c, const char *path, struct fr_json **ret_json, struct fr_err *err)
+int fr_client_get(struct fr_client *c, const char *path, struct fr_json **ret_json,
+                  struct fr_err *err)
 {
     return call(c, "GET", path, NULL, ret_json, err);
 }
 
-int fr_client_post(struct fr_client *c, const char *path, const char *body, struct fr_json **ret_json, struct fr_err *err)
+int fr_client_post(struct fr_client *c, const char *path, const char *body,
+                   struct fr_json **ret_json, struct fr_err *err)
 {
     return call(c, "POST", path, body, ret_json, err);
 }

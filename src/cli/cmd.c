@@ -20,31 +20,61 @@ const char *const FR_VERSION_TEXT = FR_VERSION;
 
 /* --- options --- */
 
-#define AT(member)     offsetof(struct fr_cli, member)
-#define OPT_END        {0, NULL, FR_OPT_FLAG, 0, NULL, NULL}
-#define OPT_JOB        {'j', "job", FR_OPT_STR, AT(job), "JOB", "the job (default: the only one that runs)"}
-#define OPT_YES        {'y', "yes", FR_OPT_FLAG, AT(yes), NULL, "do not ask"}
-#define OPT_DRY_RUN    {0, "dry-run", FR_OPT_FLAG, AT(dry_run), NULL, "say what would be done, and stop there"}
-#define OPT_REASON     {0, "reason", FR_OPT_STR, AT(reason), "TEXT", "kept in the ledger"}
-#define OPT_FOR        {0, "for", FR_OPT_SECONDS, AT(for_s), "TIME", "end by itself after TIME, such as 20s"}
-#define OPT_RANK       {0, "rank", FR_OPT_INT, AT(rank), "R", "the victim"}
-#define OPTS_JOB_SHAPE                                                                                                     \
-    {'N', "nodes", FR_OPT_INT, AT(nodes), "N", "nodes of an attempt (default 1)"},                                        \
-        {'r', "ranks-per-node", FR_OPT_INT, AT(ranks_per_node), "R", "ranks on each node (default 1)"},                   \
-        {'s', "spares", FR_OPT_INT, AT(spares), "S", "nodes kept free for it (default 0)"},                               \
-        {0, "name", FR_OPT_STR, AT(name), "TEXT", "the job's name (default: the program's)"},                             \
-        {0, "engine", FR_OPT_STR, AT(engine), "NAME", "who starts processes: local"},                                     \
-        {0, "mode", FR_OPT_STR, AT(mode), "MODE", "observe, advise or act (default act)"},                                \
-        {0, "probe", FR_OPT_STR, AT(level), "LEVEL", "off, hang, perf or full (default perf)"},                           \
-        {0, "max-attempts", FR_OPT_INT, AT(max_attempts), "N", "give up after N attempts (default: no limit)"},           \
-        {0, "state-dir", FR_OPT_STR, AT(state_dir), "DIR", "where its state is kept"}
+#define AT(member) offsetof(struct fr_cli, member)
+#define OPT_END                                                                                    \
+    {                                                                                              \
+        0, NULL, FR_OPT_FLAG, 0, NULL, NULL                                                        \
+    }
+#define OPT_JOB                                                                                    \
+    {                                                                                              \
+        'j', "job", FR_OPT_STR, AT(job), "JOB", "the job (default: the only one that runs)"        \
+    }
+#define OPT_YES                                                                                    \
+    {                                                                                              \
+        'y', "yes", FR_OPT_FLAG, AT(yes), NULL, "do not ask"                                       \
+    }
+#define OPT_DRY_RUN                                                                                \
+    {                                                                                              \
+        0, "dry-run", FR_OPT_FLAG, AT(dry_run), NULL, "say what would be done, and stop there"     \
+    }
+#define OPT_REASON                                                                                 \
+    {                                                                                              \
+        0, "reason", FR_OPT_STR, AT(reason), "TEXT", "kept in the ledger"                          \
+    }
+#define OPT_FOR                                                                                    \
+    {                                                                                              \
+        0, "for", FR_OPT_SECONDS, AT(for_s), "TIME", "end by itself after TIME, such as 20s"       \
+    }
+#define OPT_RANK                                                                                   \
+    {                                                                                              \
+        0, "rank", FR_OPT_INT, AT(rank), "R", "the victim"                                         \
+    }
+#define OPTS_JOB_SHAPE                                                                             \
+    {'N', "nodes", FR_OPT_INT, AT(nodes), "N", "nodes of an attempt (default 1)"},                 \
+        {'r',        "ranks-per-node",                                                             \
+         FR_OPT_INT, AT(ranks_per_node),                                                           \
+         "R",        "ranks on each node (default 1)"},                                            \
+        {'s', "spares", FR_OPT_INT, AT(spares), "S", "nodes kept free for it (default 0)"},        \
+        {0, "name", FR_OPT_STR, AT(name), "TEXT", "the job's name (default: the program's)"},      \
+        {0, "engine", FR_OPT_STR, AT(engine), "NAME", "who starts processes: local"},              \
+        {0, "mode", FR_OPT_STR, AT(mode), "MODE", "observe, advise or act (default act)"},         \
+        {0, "probe", FR_OPT_STR, AT(level), "LEVEL", "off, hang, perf or full (default perf)"},    \
+        {0,          "max-attempts",                                                               \
+         FR_OPT_INT, AT(max_attempts),                                                             \
+         "N",        "give up after N attempts (default: no limit)"},                              \
+    {                                                                                              \
+        0, "state-dir", FR_OPT_STR, AT(state_dir), "DIR", "where its state is kept"                \
+    }
 
 static const struct fr_opt GLOBAL[] = {
-    {0, "server", FR_OPT_STR, AT(server), "URL", "the controller (FULLRANK_SERVER; default " FR_CLI_SERVER ")"},
-    {0, "token-file", FR_OPT_STR, AT(token_file), "FILE", "token for what changes something (FULLRANK_TOKEN_FILE)"},
+    {0, "server", FR_OPT_STR, AT(server), "URL",
+     "the controller (FULLRANK_SERVER; default " FR_CLI_SERVER ")"},
+    {0, "token-file", FR_OPT_STR, AT(token_file), "FILE",
+     "token for what changes something (FULLRANK_TOKEN_FILE)"},
     {'o', "output", FR_OPT_STR, AT(output), "FORMAT", "table, json, jsonl or csv"},
     {0, "color", FR_OPT_STR, AT(color), "WHEN", "auto, always or never"},
-    {0, "config", FR_OPT_STR, AT(config_file), "FILE", "settings, after the system's and the user's files"},
+    {0, "config", FR_OPT_STR, AT(config_file), "FILE",
+     "settings, after the system's and the user's files"},
     {'q', "quiet", FR_OPT_FLAG, AT(quiet), NULL, "results and errors only"},
     {'v', "verbose", FR_OPT_COUNT, AT(verbose), NULL, "say more; twice: much more"},
     {'h', "help", FR_OPT_FLAG, AT(help), NULL, "this text"},
@@ -78,7 +108,8 @@ static const struct fr_opt INJECT_HANG[] = {OPT_JOB, OPT_RANK, OPT_FOR, OPT_END}
 static const struct fr_opt INJECT_KILL[] = {OPT_JOB, OPT_RANK, OPT_END};
 static const struct fr_opt REPORT[] = {
     {0, "html", FR_OPT_STR, AT(html), "FILE", "write the report as one HTML file, too"},
-    {0, "check", FR_OPT_FLAG, AT(check), NULL, "exit 3 when the books do not balance, 4 when the job ended badly"},
+    {0, "check", FR_OPT_FLAG, AT(check), NULL,
+     "exit 3 when the books do not balance, 4 when the job ended badly"},
     OPT_END,
 };
 static const struct fr_opt WATCH[] = {
@@ -89,11 +120,14 @@ static const struct fr_opt DEMO[] = {
     {0, "quick", FR_OPT_FLAG, AT(quick), NULL, "one fault, under 45 s"},
     {0, "no-faults", FR_OPT_FLAG, AT(no_faults), NULL, "an undisturbed run"},
     {0, "faults", FR_OPT_STR, AT(faults), "LIST", "which, in order (default slow,hang,kill)"},
-    {0, "verify", FR_OPT_FLAG, AT(verify), NULL, "run an undisturbed twin afterwards and compare every loss"},
-    {0, "seed", FR_OPT_INT, AT(seed), "N", "chooses victims and moments (default: random, printed)"},
+    {0, "verify", FR_OPT_FLAG, AT(verify), NULL,
+     "run an undisturbed twin afterwards and compare every loss"},
+    {0, "seed", FR_OPT_INT, AT(seed), "N",
+     "chooses victims and moments (default: random, printed)"},
     {0, "steps", FR_OPT_INT, AT(steps), "N", "length of the job (default: fits the faults)"},
     {0, "repeat", FR_OPT_INT, AT(repeat), "N", "do it all N times"},
-    {0, "html", FR_OPT_STR, AT(html), "FILE", "where the report goes (default ./fullrank-demo.html)"},
+    {0, "html", FR_OPT_STR, AT(html), "FILE",
+     "where the report goes (default ./fullrank-demo.html)"},
     {0, "keep", FR_OPT_FLAG, AT(keep), NULL, "leave the state behind, and print where"},
     OPT_END,
 };
@@ -106,33 +140,47 @@ static const struct fr_opt NONE[] = {OPT_END};
 /* --- commands --- */
 
 const struct fr_cmd FR_COMMANDS[] = {
-    {"demo", NULL, "", 0, 0, DEMO, fr_cmd_demo, "train for real on this machine, break three things, show the recovery",
-     "Starts a controller and six node agents in a temporary folder, trains a small GPT on 8 ranks of 4 nodes, slows a\n"
-     "node down, stops a rank, kills a rank, and compares what fullrank found with what was done. Needs no GPU and\n"
+    {"demo", NULL, "", 0, 0, DEMO, fr_cmd_demo,
+     "train for real on this machine, break three things, show the recovery",
+     "Starts a controller and six node agents in a temporary folder, trains a small GPT on 8 ranks "
+     "of 4 nodes, slows a\n"
+     "node down, stops a rank, kills a rank, and compares what fullrank found with what was done. "
+     "Needs no GPU and\n"
      "leaves nothing behind but the report."},
     {"run", NULL, "-- COMMAND...", 1, -1, SHAPE, fr_cmd_run, "run a job under watch",
-     "Without --server (or FULLRANK_SERVER) a private controller and agents are started on this machine and ended\n"
+     "Without --server (or FULLRANK_SERVER) a private controller and agents are started on this "
+     "machine and ended\n"
      "with the job. The job's own exit code is passed on."},
-    {"supervise", NULL, "-- COMMAND...", 1, -1, SHAPE, fr_cmd_supervise, "the same for scripts: own the job's processes, obey the controller",
-     NULL},
+    {"supervise", NULL, "-- COMMAND...", 1, -1, SHAPE, fr_cmd_supervise,
+     "the same for scripts: own the job's processes, obey the controller", NULL},
     {"status", NULL, "", 0, 0, LIST, fr_cmd_status, "the whole fleet in one screen", NULL},
     {"job", "list", "", 0, 0, LIST, fr_cmd_job_list, "all jobs", NULL},
-    {"job", "show", "[JOB]", 0, 1, LIST, fr_cmd_job_show, "one job: attempts, groups, ranks, goodput", NULL},
+    {"job", "show", "[JOB]", 0, 1, LIST, fr_cmd_job_show,
+     "one job: attempts, groups, ranks, goodput", NULL},
     {"job", "watch", "[JOB]", 0, 1, WATCH, fr_cmd_job_watch, "follow a job until it ends", NULL},
-    {"job", "report", "[JOB]", 0, 1, REPORT, fr_cmd_job_report, "what happened to a job, with an account of every second", NULL},
+    {"job", "report", "[JOB]", 0, 1, REPORT, fr_cmd_job_report,
+     "what happened to a job, with an account of every second", NULL},
     {"node", "list", "", 0, 0, LIST, fr_cmd_node_list, "all nodes", NULL},
     {"node", "show", "NODE", 1, 1, LIST, fr_cmd_node_show, "one node with its history", NULL},
-    {"node", "drain", "NODES", 1, -1, ACT, fr_cmd_node_drain, "let no new attempt onto nodes", NULL},
+    {"node", "drain", "NODES", 1, -1, ACT, fr_cmd_node_drain, "let no new attempt onto nodes",
+     NULL},
     {"node", "resume", "NODES", 1, -1, ACT, fr_cmd_node_resume, "take a drain back", NULL},
-    {"incident", "list", "", 0, 0, LIST_JOB, fr_cmd_incident_list, "what was found, newest first", NULL},
-    {"incident", "show", "ID", 1, 1, LIST, fr_cmd_incident_show, "one incident with evidence and decisions", NULL},
-    {"incident", "ack", "ID", 1, 1, NONE, fr_cmd_incident_ack, "say that somebody has seen it", NULL},
-    {"decision", "list", "", 0, 0, LIST_JOB, fr_cmd_decision_list, "what was decided, newest first", NULL},
-    {"decision", "show", "ID", 1, 1, LIST, fr_cmd_decision_show, "one decision: what was weighed, what was done", NULL},
-    {"inject", "slow", "", 0, 0, INJECT_SLOW, fr_cmd_inject_slow, "slow the ranks of a node down", NULL},
+    {"incident", "list", "", 0, 0, LIST_JOB, fr_cmd_incident_list, "what was found, newest first",
+     NULL},
+    {"incident", "show", "ID", 1, 1, LIST, fr_cmd_incident_show,
+     "one incident with evidence and decisions", NULL},
+    {"incident", "ack", "ID", 1, 1, NONE, fr_cmd_incident_ack, "say that somebody has seen it",
+     NULL},
+    {"decision", "list", "", 0, 0, LIST_JOB, fr_cmd_decision_list, "what was decided, newest first",
+     NULL},
+    {"decision", "show", "ID", 1, 1, LIST, fr_cmd_decision_show,
+     "one decision: what was weighed, what was done", NULL},
+    {"inject", "slow", "", 0, 0, INJECT_SLOW, fr_cmd_inject_slow, "slow the ranks of a node down",
+     NULL},
     {"inject", "hang", "", 0, 0, INJECT_HANG, fr_cmd_inject_hang, "stop a rank", NULL},
     {"inject", "kill", "", 0, 0, INJECT_KILL, fr_cmd_inject_kill, "kill a rank", NULL},
-    {"config", NULL, "", 0, 0, CONFIG, fr_cmd_config, "settings of the daemons and where they come from", NULL},
+    {"config", NULL, "", 0, 0, CONFIG, fr_cmd_config,
+     "settings of the daemons and where they come from", NULL},
     {"version", NULL, "", 0, 0, NONE, fr_cmd_version, "the version", NULL},
     {"help", NULL, "[COMMAND]", 0, 2, NONE, fr_cmd_help, "this text, or a command's", NULL},
     {0},
@@ -143,11 +191,13 @@ const struct fr_cmd FR_COMMANDS[] = {
 static void print_usage(FILE *to)
 {
     fprintf(to, "Usage: fullrank [OPTIONS] COMMAND [OPTIONS] [ARGUMENTS]\n\n"
-                "Watches distributed training jobs, takes sick nodes out, accounts for every second.\n\nCommands:\n");
+                "Watches distributed training jobs, takes sick nodes out, accounts for every "
+                "second.\n\nCommands:\n");
     for (const struct fr_cmd *c = FR_COMMANDS; c->noun; c++) {
         char name[64];
 
-        snprintf(name, sizeof name, "%s%s%s %s", c->noun, c->verb ? " " : "", c->verb ? c->verb : "", c->operands);
+        snprintf(name, sizeof name, "%s%s%s %s", c->noun, c->verb ? " " : "",
+                 c->verb ? c->verb : "", c->operands);
         fprintf(to, "  %-26s %s\n", name, c->text);
     }
     fprintf(to, "\nOptions of all commands:\n");
@@ -157,8 +207,8 @@ static void print_usage(FILE *to)
 
 static void print_command(const struct fr_cmd *c, FILE *to)
 {
-    fprintf(to, "Usage: fullrank %s%s%s [OPTIONS]%s%s\n\n%s\n", c->noun, c->verb ? " " : "", c->verb ? c->verb : "",
-            *c->operands ? " " : "", c->operands, c->text);
+    fprintf(to, "Usage: fullrank %s%s%s [OPTIONS]%s%s\n\n%s\n", c->noun, c->verb ? " " : "",
+            c->verb ? c->verb : "", *c->operands ? " " : "", c->operands, c->text);
     if (c->more)
         fprintf(to, "\n%s\n", c->more);
     if (c->opts->word) {
@@ -204,11 +254,11 @@ static int unknown(const char *noun, const char *verb)
     }
     near = fr_opt_nearest(known ? verb : noun, words);
     if (near)
-        fr_complain("fullrank", "no command %s%s%.60s (did you mean %s?)", known ? noun : "", known ? " " : "",
-                    known ? verb : noun, near);
+        fr_complain("fullrank", "no command %s%s%.60s (did you mean %s?)", known ? noun : "",
+                    known ? " " : "", known ? verb : noun, near);
     else
-        fr_complain("fullrank", "no command %s%s%.60s (fullrank help lists all)", known ? noun : "", known ? " " : "",
-                    known ? verb : noun);
+        fr_complain("fullrank", "no command %s%s%.60s (fullrank help lists all)", known ? noun : "",
+                    known ? " " : "", known ? verb : noun);
     return FR_EXIT_USAGE;
 }
 
@@ -247,7 +297,11 @@ static int load_config(const struct fr_cli *cli, struct fr_config *cfg, struct f
     const char *files[4] = {"/etc/fullrank/fullrank.conf", user, cli->config_file, NULL};
     const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 
-    snprintf(user, sizeof user, "%s%s/fullrank/config", xdg && *xdg ? xdg : home ? home : "", xdg && *xdg ? "" : "/.config");
+    snprintf(user, sizeof user, "%s%s/fullrank/config",
+             xdg && *xdg ? xdg
+             : home      ? home
+                         : "",
+             xdg && *xdg ? "" : "/.config");
     if (cli->config_file && access(cli->config_file, R_OK) < 0)
         return fr_fail(err, -errno, "%s: %s", cli->config_file, strerror(errno));
     return fr_config_load(FR_CONFIG_ROWS, cfg, files, err);
@@ -295,11 +349,13 @@ static int settle(struct fr_cli *cli, struct fr_err *err)
     while (cli->output && FORMATS[f] && strcmp(FORMATS[f], cli->output) != 0)
         f++;
     if (!FORMATS[f])
-        return fr_fail(err, -EINVAL, "--output %.40s: not a format (table, json, jsonl, csv)", cli->output);
+        return fr_fail(err, -EINVAL, "--output %.40s: not a format (table, json, jsonl, csv)",
+                       cli->output);
     cli->format = (enum fr_format)f;
     if (!cli->color)
         cli->color = no_color && *no_color ? "never" : "auto";
-    if (strcmp(cli->color, "auto") != 0 && strcmp(cli->color, "always") != 0 && strcmp(cli->color, "never") != 0)
+    if (strcmp(cli->color, "auto") != 0 && strcmp(cli->color, "always") != 0 &&
+        strcmp(cli->color, "never") != 0)
         return fr_fail(err, -EINVAL, "--color %.40s: not one of auto, always, never", cli->color);
     return 0;
 }
@@ -333,11 +389,21 @@ static int skip_options(char *const *argv, int argc, int at)
 
 static void defaults(struct fr_cli *cli)
 {
-    *cli = (struct fr_cli){.limit = 50, .rank = -1, .seed = -1, .repeat = 1, .nodes = 1, .ranks_per_node = 1, .factor = 2,
-                           .watch_s = 1, .engine = "local", .mode = "act", .level = NULL};
+    *cli = (struct fr_cli){.limit = 50,
+                           .rank = -1,
+                           .seed = -1,
+                           .repeat = 1,
+                           .nodes = 1,
+                           .ranks_per_node = 1,
+                           .factor = 2,
+                           .watch_s = 1,
+                           .engine = "local",
+                           .mode = "act",
+                           .level = NULL};
 }
 
-static int parse(struct fr_cli *cli, const struct fr_cmd *c, int argc, char **argv, int *ret_n, struct fr_err *err)
+static int parse(struct fr_cli *cli, const struct fr_cmd *c, int argc, char **argv, int *ret_n,
+                 struct fr_err *err)
 {
     struct fr_opt opts[OPTS_MAX] = {0};
     size_t n = 0;
@@ -389,9 +455,10 @@ int fr_cmd_main(int argc, char **argv)
     if (cli.version)
         return fr_cmd_version(&cli, 0, NULL);
     if (operands < c->min || (c->max >= 0 && operands > c->max)) {
-        fr_complain("fullrank", "%s%s%s: %s (usage: fullrank %s%s%s %s)", c->noun, c->verb ? " " : "", c->verb ? c->verb : "",
-                    operands < c->min ? "something is missing" : "too many arguments", c->noun, c->verb ? " " : "",
-                    c->verb ? c->verb : "", c->operands);
+        fr_complain("fullrank", "%s%s%s: %s (usage: fullrank %s%s%s %s)", c->noun,
+                    c->verb ? " " : "", c->verb ? c->verb : "",
+                    operands < c->min ? "something is missing" : "too many arguments", c->noun,
+                    c->verb ? " " : "", c->verb ? c->verb : "", c->operands);
         return FR_EXIT_USAGE;
     }
     if (settle(&cli, &err) < 0)

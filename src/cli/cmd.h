@@ -17,8 +17,8 @@ struct fr_cmd {
     int min, max;            /* number of operands, max -1: any */
     const struct fr_opt *opts;
     int (*run)(struct fr_cli *cli, int n, char **operands); /* returns the exit code */
-    const char *text;        /* one line */
-    const char *more;        /* for --help: further lines, may be NULL */
+    const char *text;                                       /* one line */
+    const char *more; /* for --help: further lines, may be NULL */
 };
 
 extern const struct fr_cmd FR_COMMANDS[]; /* ends with a NULL noun */
@@ -26,7 +26,8 @@ extern const struct fr_cmd FR_COMMANDS[]; /* ends with a NULL noun */
 /* The program. */
 int fr_cmd_main(int argc, char **argv);
 
-/* Each in the file that its name says: list.c, act.c, run.c, inject_cmd.c, demo.c, report_cmd.c, misc.c. */
+/* Each in the file that its name says: list.c, act.c, run.c, inject_cmd.c, demo.c, report_cmd.c,
+ * misc.c. */
 int fr_cmd_status(struct fr_cli *cli, int n, char **operands);
 int fr_cmd_job_list(struct fr_cli *cli, int n, char **operands);
 int fr_cmd_job_show(struct fr_cli *cli, int n, char **operands);

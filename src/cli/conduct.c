@@ -16,11 +16,12 @@
 #include "base/clock.h"
 #include "cli/inject.h"
 
-#define STEADY_MIN_STEPS 28 /* after an attempt's first step; the judge needs a picture of what is normal */
-#define STEADY_VARY      12
-#define MOMENT_MAX_S     0.3
-#define SLOW_FACTOR      2.0
-#define CLOCK_SLACK_S    0.05 /* the API's times have milliseconds */
+#define STEADY_MIN_STEPS                                                                           \
+    28 /* after an attempt's first step; the judge needs a picture of what is normal */
+#define STEADY_VARY   12
+#define MOMENT_MAX_S  0.3
+#define SLOW_FACTOR   2.0
+#define CLOCK_SLACK_S 0.05 /* the API's times have milliseconds */
 
 /* What each fault must be found as. */
 static const struct {
@@ -58,11 +59,15 @@ int fr_conduct_init(struct fr_conduct *c, const char *kinds, uint64_t seed, stru
         struct fr_fault *f = &c->faults[c->nfaults];
 
         if (n == 0 || n >= sizeof f->kind || c->nfaults == FR_CONDUCT_FAULTS_MAX)
-            return fr_fail(err, -EINVAL, "--faults: \"%.60s\" is not a list of at most %d of slow, hang, kill", kinds, FR_CONDUCT_FAULTS_MAX);
-        *f = (struct fr_fault){.rank = -1, .named_rank = -1, .detect_s = NAN, .recover_s = NAN, .detect_steps = NAN};
+            return fr_fail(err, -EINVAL,
+                           "--faults: \"%.60s\" is not a list of at most %d of slow, hang, kill",
+                           kinds, FR_CONDUCT_FAULTS_MAX);
+        *f = (struct fr_fault){
+            .rank = -1, .named_rank = -1, .detect_s = NAN, .recover_s = NAN, .detect_steps = NAN};
         memcpy(f->kind, kinds, n);
         if (kind_of(f->kind) == sizeof KINDS / sizeof KINDS[0])
-            return fr_fail(err, -EINVAL, "--faults: no fault %s (there are slow, hang, kill)", f->kind);
+            return fr_fail(err, -EINVAL, "--faults: no fault %s (there are slow, hang, kill)",
+                           f->kind);
         c->nfaults++;
         kinds += n + (kinds[n] == ',');
     }
@@ -128,7 +133,8 @@ static int strike(struct fr_conduct *c, struct fr_view *v, struct fr_err *err)
     if (n == 0 || ranks <= 0)
         return fr_fail(err, -EAGAIN, "the job has no nodes");
     if (KINDS[k].whole_node)
-        snprintf(f->node, sizeof f->node, "%s", fr_json_value_str(fr_json_at(nodes, fr_rng_below(&c->rng, n)), ""));
+        snprintf(f->node, sizeof f->node, "%s",
+                 fr_json_value_str(fr_json_at(nodes, fr_rng_below(&c->rng, n)), ""));
     else
         f->rank = (int32_t)fr_rng_below(&c->rng, (uint64_t)ranks);
     rc = fr_inject_find(v->client, v->job, f->rank, KINDS[k].whole_node ? f->node : NULL, &vs, err);
@@ -140,7 +146,8 @@ static int strike(struct fr_conduct *c, struct fr_view *v, struct fr_err *err)
     if (strcmp(f->kind, "slow") == 0)
         rc = start_slow(c, &vs, &f->at_unix_ns);
     else
-        rc = fr_inject_signal(&vs, strcmp(f->kind, "kill") == 0 ? SIGKILL : SIGSTOP, &f->at_unix_ns, err);
+        rc = fr_inject_signal(&vs, strcmp(f->kind, "kill") == 0 ? SIGKILL : SIGSTOP, &f->at_unix_ns,
+                              err);
     fr_victims_fini(&vs);
     return rc;
 }
@@ -173,7 +180,8 @@ static bool look_for_finding(struct fr_fault *f, const struct fr_view *v)
 
         for (size_t b = 0; b < sizeof BLAME / sizeof BLAME[0]; b++)
             blames = blames || strcmp(fr_json_str(x, "kind", ""), BLAME[b]) == 0;
-        if (blames && fr_json_int(x, "attempt", -1) == (int64_t)f->attempt && after(x, "named_at", f->at_unix_ns, &s) && s < best_s) {
+        if (blames && fr_json_int(x, "attempt", -1) == (int64_t)f->attempt &&
+            after(x, "named_at", f->at_unix_ns, &s) && s < best_s) {
             best = x;
             best_s = s;
         }
@@ -188,27 +196,30 @@ static bool look_for_finding(struct fr_fault *f, const struct fr_view *v)
     f->named_rank = (int32_t)fr_json_int(best, "rank", -1);
     if (fr_json_int(best, "named_step", 0) > 0)
         f->detect_steps = fmax(0, fr_json_num(best, "named_step", NAN) - (double)f->at_step);
-    f->correct = strcmp(f->named_kind, KINDS[k].found) == 0 && strcmp(f->named_node, f->node) == 0 &&
-                 (f->rank < 0 || f->named_rank == f->rank);
+    f->correct = strcmp(f->named_kind, KINDS[k].found) == 0 &&
+                 strcmp(f->named_node, f->node) == 0 && (f->rank < 0 || f->named_rank == f->rank);
     return true;
 }
 
 static bool look_for_recovery(struct fr_fault *f, const struct fr_view *v)
 {
-    const struct fr_json *attempts = fr_json_get(v->data, "attempts"), *decisions = fr_json_get(v->decisions, "items");
+    const struct fr_json *attempts = fr_json_get(v->data, "attempts"),
+                         *decisions = fr_json_get(v->decisions, "items");
     double s;
 
     for (size_t i = 0; i < fr_json_len(decisions); i++) {
         const struct fr_json *d = fr_json_at(decisions, i);
 
-        if (fr_json_int(d, "incident", 0) == f->incident && strcmp(fr_json_str(d, "choice", ""), "isolate") == 0 &&
+        if (fr_json_int(d, "incident", 0) == f->incident &&
+            strcmp(fr_json_str(d, "choice", ""), "isolate") == 0 &&
             strcmp(fr_json_str(d, "node", ""), f->node) == 0)
             f->isolated = true;
     }
     for (size_t i = 0; i < fr_json_len(attempts); i++) {
         const struct fr_json *a = fr_json_at(attempts, i);
 
-        if (fr_json_int(a, "attempt", 0) > (int64_t)f->attempt && after(a, "first_step_at", f->at_unix_ns, &s)) {
+        if (fr_json_int(a, "attempt", 0) > (int64_t)f->attempt &&
+            after(a, "first_step_at", f->at_unix_ns, &s)) {
             f->recover_s = s;
             return true;
         }
@@ -218,8 +229,8 @@ static bool look_for_recovery(struct fr_fault *f, const struct fr_view *v)
 
 static void say_found(struct fr_view *v, const struct fr_fault *f)
 {
-    fr_view_say(v, "COMPARE  %s on %s was found after %.2f s as %s %s: %s", f->kind, f->node, f->detect_s, f->named_kind, f->named_node,
-                f->correct ? "right" : "WRONG");
+    fr_view_say(v, "COMPARE  %s on %s was found after %.2f s as %s %s: %s", f->kind, f->node,
+                f->detect_s, f->named_kind, f->named_node, f->correct ? "right" : "WRONG");
 }
 
 static bool is_steady(struct fr_conduct *c, const struct fr_view *v)
@@ -267,7 +278,8 @@ bool fr_conduct_tick(struct fr_conduct *c, struct fr_view *v)
             c->since_s = mono_s();
             c->state = FR_CONDUCT_RECOVERED;
         } else if (mono_s() - c->since_s > FR_CONDUCT_NAMED_S) {
-            fr_view_say(v, "COMPARE  %s on %s was NOT found within %.0f s", f->kind, f->node, FR_CONDUCT_NAMED_S);
+            fr_view_say(v, "COMPARE  %s on %s was NOT found within %.0f s", f->kind, f->node,
+                        FR_CONDUCT_NAMED_S);
             end_slow(c);
             c->at++;
             next_fault(c);
@@ -275,12 +287,14 @@ bool fr_conduct_tick(struct fr_conduct *c, struct fr_view *v)
         break;
     case FR_CONDUCT_RECOVERED:
         if (look_for_recovery(f, v)) {
-            fr_view_say(v, "RECOVER  first step of the next attempt %.2f s after the fault", f->recover_s);
+            fr_view_say(v, "RECOVER  first step of the next attempt %.2f s after the fault",
+                        f->recover_s);
             end_slow(c);
             c->at++;
             next_fault(c);
         } else if (mono_s() - c->since_s > FR_CONDUCT_RECOVER_S) {
-            fr_view_say(v, "COMPARE  no new attempt made a step within %.0f s of the finding", FR_CONDUCT_RECOVER_S);
+            fr_view_say(v, "COMPARE  no new attempt made a step within %.0f s of the finding",
+                        FR_CONDUCT_RECOVER_S);
             end_slow(c);
             c->at++;
             next_fault(c);

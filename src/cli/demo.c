@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* demo.c - `fullrank demo`: a small fleet, a real training job, faults on purpose, the account of it */
+/* demo.c - `fullrank demo`: a small fleet, a real training job, faults on purpose, the account of
+ * it */
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
@@ -27,19 +28,21 @@
 
 enum { NODES = 4, RANKS_PER_NODE = 2, SPARES = 2 };
 
-#define CHECKPOINT_EVERY "20"
+#define CHECKPOINT_EVERY "10"
 #define WATCHDOG_S       360.0
 #define FAULT_S          75.0 /* more for each fault beyond the usual three */
 #define LOOK_MS          100
-/* Length of the job: steps before, with and after each fault. The slow one comes with enough work behind it that a
- * restart pays (law 5); the rest is made in ten to twenty seconds on two cores. */
+/* Length of the job: steps before, with and after each fault. The slow one comes with enough work
+ * behind it that a restart pays (law 5); the rest is made in ten to twenty seconds on two cores. */
 #define STEPS_BASE  80
 #define STEPS_SLOW  150
 #define STEPS_OTHER 60
 
-/* One machine plays six nodes that are broken on purpose: the breaker's default would rightly stop at the second. And a small job on
- * one machine starts again in three or four seconds, not in the fifteen that are taken until a restart was measured. */
-static const char *const DAEMON_ENV[] = {"FULLRANK_POLICY_BREAKER_NODES=1000", "FULLRANK_POLICY_RESTART_COST=4s", NULL};
+/* One machine plays six nodes that are broken on purpose: the breaker's default would rightly stop
+ * at the second. And a small job on one machine starts again in three or four seconds, not in the
+ * fifteen that are taken until a restart was measured. */
+static const char *const DAEMON_ENV[] = {"FULLRANK_POLICY_BREAKER_NODES=1000",
+                                         "FULLRANK_POLICY_RESTART_COST=4s", NULL};
 
 static volatile sig_atomic_t got_signal;
 
@@ -73,7 +76,8 @@ static double age_s(const struct demo *d)
 
 /* --- the job --- */
 
-/* More cores, more work a step: a step stays near a tenth of a second, so that losing half of a node costs more than a restart. */
+/* More cores, more work a step: a step stays near a tenth of a second, so that losing half of a
+ * node costs more than a restart. */
 static int work_factor(void)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -82,21 +86,52 @@ static int work_factor(void)
 }
 
 /* fullrank-train as it runs in the demo and in its twin: the same but for the folder. */
-static int start_job(struct demo *d, struct fr_fleet *fleet, const char *dir, const char *level, uint32_t spares, struct fr_child *ret,
-                     struct fr_err *err)
+static int start_job(struct demo *d, struct fr_fleet *fleet, const char *dir, const char *level,
+                     uint32_t spares, struct fr_child *ret, struct fr_err *err)
 {
-    char program[512], steps[24], seed[24], batch[16], micro[16], checkpoints[256], losses[256], job_dir[256];
-    char *command[] = {program, (char *)"--dp", (char *)"2", (char *)"--pp", (char *)"2", (char *)"--tp", (char *)"2", (char *)"--batch", batch, (char *)"--micro-batch", micro,
-                       (char *)"--steps", steps, (char *)"--seed", seed, (char *)"--checkpoint-dir", checkpoints, (char *)"--checkpoint-every",
-                       (char *)CHECKPOINT_EVERY, (char *)"--loss-file", losses, (char *)"--resume", (char *)"auto", NULL};
-    struct fr_child_options opt = {.server = fr_fleet_server(fleet), .token_file = fr_fleet_token_file(fleet), .dir = job_dir, .name = "demo",
-                                   .engine = "local", .mode = "act", .level = level, .nodes = NODES, .ranks_per_node = RANKS_PER_NODE,
-                                   .spares = spares, .quiet = true, .command = command};
+    char program[512], steps[24], seed[24], batch[16], micro[16], checkpoints[256], losses[256],
+        job_dir[256];
+    char *command[] = {program,
+                       (char *)"--dp",
+                       (char *)"2",
+                       (char *)"--pp",
+                       (char *)"2",
+                       (char *)"--tp",
+                       (char *)"2",
+                       (char *)"--batch",
+                       batch,
+                       (char *)"--micro-batch",
+                       micro,
+                       (char *)"--steps",
+                       steps,
+                       (char *)"--seed",
+                       seed,
+                       (char *)"--checkpoint-dir",
+                       checkpoints,
+                       (char *)"--checkpoint-every",
+                       (char *)CHECKPOINT_EVERY,
+                       (char *)"--loss-file",
+                       losses,
+                       (char *)"--resume",
+                       (char *)"auto",
+                       NULL};
+    struct fr_child_options opt = {.server = fr_fleet_server(fleet),
+                                   .token_file = fr_fleet_token_file(fleet),
+                                   .dir = job_dir,
+                                   .name = "demo",
+                                   .engine = "local",
+                                   .mode = "act",
+                                   .level = level,
+                                   .nodes = NODES,
+                                   .ranks_per_node = RANKS_PER_NODE,
+                                   .spares = spares,
+                                   .quiet = true,
+                                   .command = command};
 
     if (fr_cli_beside("fullrank-train", program, sizeof program, err) < 0)
         return -ENOENT;
-    snprintf(batch, sizeof batch, "%d", 8 * work_factor());
-    snprintf(micro, sizeof micro, "%d", 2 * work_factor());
+    snprintf(batch, sizeof batch, "%d", 16 * work_factor());
+    snprintf(micro, sizeof micro, "%d", 4 * work_factor());
     snprintf(steps, sizeof steps, "%llu", (unsigned long long)d->steps);
     snprintf(seed, sizeof seed, "%lld", (long long)d->seed);
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", dir);
@@ -107,25 +142,34 @@ static int start_job(struct demo *d, struct fr_fleet *fleet, const char *dir, co
 
 static int start(struct demo *d, struct fr_err *err)
 {
-    struct fr_fleet_options opt = {.dir = d->dir, .nodes = NODES + SPARES, .mode = "act", .verbose = d->cli->verbose > 0,
+    struct fr_fleet_options opt = {.dir = d->dir,
+                                   .nodes = NODES + SPARES,
+                                   .mode = "act",
+                                   .verbose = d->cli->verbose > 0,
                                    .env = DAEMON_ENV};
     const char *tmp = getenv("TMPDIR");
     int rc;
 
-    snprintf(d->dir, sizeof d->dir, "%s/fullrank-demo-XXXXXX", tmp && *tmp && strlen(tmp) < 100 ? tmp : "/tmp");
+    snprintf(d->dir, sizeof d->dir, "%s/fullrank-demo-XXXXXX",
+             tmp && *tmp && strlen(tmp) < 100 ? tmp : "/tmp");
     if (!mkdtemp(d->dir))
         return fr_fail(err, -errno, "%s: %s", d->dir, strerror(errno));
     rc = fr_fleet_start(&opt, &d->fleet, err);
     if (rc == 0)
-        rc = fr_client_new(fr_fleet_server(d->fleet), fr_fleet_token_file(d->fleet), &d->client, err);
+        rc = fr_client_new(fr_fleet_server(d->fleet), fr_fleet_token_file(d->fleet), &d->client,
+                           err);
     if (rc == 0)
         rc = start_job(d, d->fleet, d->dir, "perf", SPARES, &d->child, err);
     if (rc < 0)
         return rc;
-    fr_view_init(&d->view, d->client, d->fd, !d->cli->quiet && fr_out_is_terminal(d->fd), fr_out_color(d->cli, d->fd));
-    fr_view_say(&d->view, "page     %s/  (another terminal: FULLRANK_SERVER=%s fullrank status)", fr_fleet_server(d->fleet), fr_fleet_server(d->fleet));
-    fr_view_say(&d->view, "job      fullrank-train, data 2 x pipeline 2 x tensor 2, %d nodes x %d ranks + %d spares, %llu steps, seed %lld", NODES,
-                RANKS_PER_NODE, SPARES, (unsigned long long)d->steps, (long long)d->seed);
+    fr_view_init(&d->view, d->client, d->fd, !d->cli->quiet && fr_out_is_terminal(d->fd),
+                 fr_out_color(d->cli, d->fd));
+    fr_view_say(&d->view, "page     %s/  (another terminal: FULLRANK_SERVER=%s fullrank status)",
+                fr_fleet_server(d->fleet), fr_fleet_server(d->fleet));
+    fr_view_say(&d->view,
+                "job      fullrank-train, data 2 x pipeline 2 x tensor 2, %d nodes x %d ranks + %d "
+                "spares, %llu steps, seed %lld",
+                NODES, RANKS_PER_NODE, SPARES, (unsigned long long)d->steps, (long long)d->seed);
     return 0;
 }
 
@@ -152,7 +196,8 @@ static void watch(struct demo *d)
 
 /* --- the twin --- */
 
-/* The same job once more without probe, faults or spares; then every loss of every step, bit for bit. */
+/* The same job once more without probe, faults or spares; then every loss of every step, bit for
+ * bit. */
 static int run_twin(struct demo *d, struct fr_err *err)
 {
     char dir[230], mine[256], twin[256];
@@ -276,7 +321,8 @@ static int account(struct demo *d)
     int code = 0;
 
     fr_view_clear(&d->view);
-    ended_well = d->child.pid == 0 && d->child.code == 0 && strcmp(fr_view_state(&d->view), "done") == 0;
+    ended_well =
+        d->child.pid == 0 && d->child.code == 0 && strcmp(fr_view_state(&d->view), "done") == 0;
     ok = fr_conduct_judge(&d->conduct, &d->view) && ended_well;
     if (!d->view.job[0]) {
         show_output(d);
@@ -300,7 +346,8 @@ static int account(struct demo *d)
         fr_buf_putc(&text, '\n');
         fr_report_text(&r, fr_out_color(d->cli, STDOUT_FILENO), &text);
         if (d->conduct.wrong_drains)
-            fr_buf_printf(&text, "\n%u nodes without a fault were drained\n", d->conduct.wrong_drains);
+            fr_buf_printf(&text, "\n%u nodes without a fault were drained\n",
+                          d->conduct.wrong_drains);
         fr_buf_printf(&text, "\nreport: %s\n", d->report);
         fr_out_write(&text);
     } else {
@@ -311,18 +358,28 @@ static int account(struct demo *d)
         show_output(d);
     if (!ok && !code)
         fr_complain("fullrank", "%s (repeat it: fullrank demo --seed %lld)",
-                    ended_well ? "not every fault was found, named and isolated as it should" : "the job did not end well", (long long)d->seed);
+                    ended_well ? "not every fault was found, named and isolated as it should"
+                               : "the job did not end well",
+                    (long long)d->seed);
     return code ? code : ok ? 0 : FR_EXIT_FAILED;
 }
 
-static int run_once(const struct fr_cli *cli, const char *kinds, int64_t seed, uint64_t steps, double limit_s)
+static int run_once(const struct fr_cli *cli, const char *kinds, int64_t seed, uint64_t steps,
+                    double limit_s)
 {
     FR_CLEANUP(fr_freep) struct demo *d = fr_xalloc(sizeof *d);
     struct fr_err err = FR_ERR_INIT;
     int code;
 
-    *d = (struct demo){.cli = cli, .kinds = kinds, .seed = seed, .steps = steps, .exact = -1, .limit_s = limit_s, .began_ns = fr_mono_ns(),
-                       .fd = cli->format == FR_FORMAT_TABLE ? STDOUT_FILENO : STDERR_FILENO, .child = {.fd = {-1, -1}}};
+    *d = (struct demo){.cli = cli,
+                       .kinds = kinds,
+                       .seed = seed,
+                       .steps = steps,
+                       .exact = -1,
+                       .limit_s = limit_s,
+                       .began_ns = fr_mono_ns(),
+                       .fd = cli->format == FR_FORMAT_TABLE ? STDOUT_FILENO : STDERR_FILENO,
+                       .child = {.fd = {-1, -1}}};
     if (fr_conduct_init(&d->conduct, kinds, (uint64_t)seed, &err) < 0)
         return fr_cli_fail(FR_EXIT_USAGE, &err);
     if (start(d, &err) < 0) {
@@ -367,7 +424,10 @@ static uint64_t default_steps(const char *kinds)
 int fr_cmd_demo(struct fr_cli *cli, int n, char **operands)
 {
     struct sigaction sa = {.sa_handler = on_signal};
-    const char *kinds = cli->no_faults ? "" : cli->faults ? cli->faults : cli->quick ? "kill" : "slow,hang,kill";
+    const char *kinds = cli->no_faults ? ""
+                        : cli->faults  ? cli->faults
+                        : cli->quick   ? "kill"
+                                       : "slow,hang,kill";
     uint64_t steps = cli->steps ? (uint64_t)cli->steps : default_steps(kinds);
     struct fr_err err = FR_ERR_INIT;
     double limit_s = WATCHDOG_S;
@@ -376,7 +436,8 @@ int fr_cmd_demo(struct fr_cli *cli, int n, char **operands)
 
     (void)n;
     (void)operands;
-    if (cli->format != FR_FORMAT_TABLE && cli->format != FR_FORMAT_JSON && cli->format != FR_FORMAT_JSONL) {
+    if (cli->format != FR_FORMAT_TABLE && cli->format != FR_FORMAT_JSON &&
+        cli->format != FR_FORMAT_JSONL) {
         fr_fail(&err, -EINVAL, "demo writes table or json");
         return fr_cli_fail(FR_EXIT_USAGE, &err);
     }
@@ -384,7 +445,8 @@ int fr_cmd_demo(struct fr_cli *cli, int n, char **operands)
         nfaults += *k == ',';
     if (nfaults > 3)
         limit_s += FAULT_S * (double)(nfaults - 3);
-    if (cli->steps) /* a length of the caller's own: half a second a step and more is no fault of ours */
+    if (cli->steps) /* a length of the caller's own: half a second a step and more is no fault of
+                       ours */
         limit_s += (double)cli->steps;
     sigaction(SIGINT, &sa, NULL);
     sigaction(SIGTERM, &sa, NULL);

@@ -47,7 +47,8 @@ struct fr_fleet {
     const char *const *env;
 };
 
-__attribute__((format(printf, 3, 4))) static void add(struct daemon *d, const char *word, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void add(struct daemon *d, const char *word,
+                                                      const char *fmt, ...)
 {
     char text[512];
     va_list ap;
@@ -115,7 +116,9 @@ void fr_fleet_tick(struct fr_fleet *f)
 
         if (d->pid && waitpid(d->pid, &status, WNOHANG) == d->pid) {
             d->pid = 0;
-            d->backoff_s = since_s(d->started_ns) > SETTLED_S || d->backoff_s <= 0 ? BACKOFF_MIN_S : d->backoff_s * 2;
+            d->backoff_s = since_s(d->started_ns) > SETTLED_S || d->backoff_s <= 0
+                               ? BACKOFF_MIN_S
+                               : d->backoff_s * 2;
             if (d->backoff_s > BACKOFF_MAX_S)
                 d->backoff_s = BACKOFF_MAX_S;
             d->next_ns = fr_mono_ns() + (uint64_t)(d->backoff_s * 1e9);
@@ -126,7 +129,8 @@ void fr_fleet_tick(struct fr_fleet *f)
 }
 
 /* The last lines of a daemon's log into err, for the person who must find out. */
-static int blame(const struct fr_fleet *f, const struct daemon *d, const char *what, struct fr_err *err)
+static int blame(const struct fr_fleet *f, const struct daemon *d, const char *what,
+                 struct fr_err *err)
 {
     FR_CLEANUP(fr_buf_fini) struct fr_buf b = FR_BUF_INIT;
     char path[300];
@@ -138,7 +142,8 @@ static int blame(const struct fr_fleet *f, const struct daemon *d, const char *w
         b.p[--b.len] = '\0';
     s = fr_buf_str(&b);
     line = strrchr(s, '\n');
-    return fr_fail(err, -EIO, "%s %s: %.250s", d->name, what, *s ? (line ? line + 1 : s) : "it said nothing");
+    return fr_fail(err, -EIO, "%s %s: %.250s", d->name, what,
+                   *s ? (line ? line + 1 : s) : "it said nothing");
 }
 
 static void end_all(struct fr_fleet *f)
@@ -196,7 +201,8 @@ static int make_shm(struct fr_fleet *f, struct fr_err *err)
     return 0;
 }
 
-static int init_controller(struct fr_fleet *f, const struct fr_fleet_options *opt, struct fr_err *err)
+static int init_controller(struct fr_fleet *f, const struct fr_fleet_options *opt,
+                           struct fr_err *err)
 {
     struct daemon *d = &f->daemons[0];
     char path[PATH_MAX], web[PATH_MAX + 32], *slash;
@@ -246,7 +252,8 @@ static int init_agent(struct fr_fleet *f, size_t i, const char *machine, struct 
     return 0;
 }
 
-/* Wait for the port file, then fix the port: a controller that is started again must be found where it was. */
+/* Wait for the port file, then fix the port: a controller that is started again must be found where
+ * it was. */
 static int await_controller(struct fr_fleet *f, struct fr_err *err)
 {
     struct daemon *d = &f->daemons[0];
@@ -295,7 +302,8 @@ static int await_nodes(struct fr_fleet *f, uint32_t nodes, struct fr_err *err)
             const struct fr_json *items = fr_json_get(json, "items");
 
             for (size_t i = 0; i < fr_json_len(items); i++)
-                known += strcmp(fr_json_str(fr_json_at(items, i), "state", "unknown"), "unknown") != 0;
+                known +=
+                    strcmp(fr_json_str(fr_json_at(items, i), "state", "unknown"), "unknown") != 0;
         }
         if (known >= nodes)
             return 0;

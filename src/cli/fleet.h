@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fleet.h - a private fleet: one controller and the agents of N nodes, on this machine, in one folder
+ * fleet.h - a private fleet: one controller and the agents of N nodes, on this machine, in one
+ * folder
  *
- * For `run` without a server and for `demo`. Daemons are children of the caller, each in a session of its own, and end
- * with it; one that dies is started again, later and later. A job is never among them: its supervisor
- * owns it, so that the end of any of these, or of all, leaves the job running.
+ * For `run` without a server and for `demo`. Daemons are children of the caller, each in a session
+ * of its own, and end with it; one that dies is started again, later and later. A job is never
+ * among them: its supervisor owns it, so that the end of any of these, or of all, leaves the job
+ * running.
  *
  * Threads: one owner; the caller must not have started threads.
  */
@@ -20,14 +22,16 @@
 struct fr_fleet;
 
 struct fr_fleet_options {
-    const char *dir;   /* made, 0700; the owner removes it after fr_fleet_stop */
-    uint32_t nodes;    /* n0 .. */
-    const char *mode;  /* "act", ... */
-    bool verbose;      /* daemons log at level info */
-    const char *const *env; /* NAME=VALUE for the daemons, NULL-terminated, must live as long as the fleet; may be NULL */
+    const char *dir;        /* made, 0700; the owner removes it after fr_fleet_stop */
+    uint32_t nodes;         /* n0 .. */
+    const char *mode;       /* "act", ... */
+    bool verbose;           /* daemons log at level info */
+    const char *const *env; /* NAME=VALUE for the daemons, NULL-terminated, must live as long as the
+                               fleet; may be NULL */
 };
 
-/* Start all and wait until every node is known, at most 15 s. On failure nothing is left running. */
+/* Start all and wait until every node is known, at most 15 s. On failure nothing is left running.
+ */
 int fr_fleet_start(const struct fr_fleet_options *opt, struct fr_fleet **ret, struct fr_err *err);
 
 /* Start again what died. Call it a few times a second. */

@@ -40,7 +40,8 @@ static bool belongs_to(pid_t pid, const char *job)
     return false;
 }
 
-static int take(const char *job, const struct fr_json *rank, struct fr_victim *ret, struct fr_err *err)
+static int take(const char *job, const struct fr_json *rank, struct fr_victim *ret,
+                struct fr_err *err)
 {
     struct fr_victim v = {.pidfd = -1};
     int64_t pid = fr_json_int(rank, "pid", 0);
@@ -50,10 +51,12 @@ static int take(const char *job, const struct fr_json *rank, struct fr_victim *r
     if (pid <= 1 || pid > FR_PROCS_MAX || fr_proc_read((pid_t)pid, &v.proc) < 0)
         return fr_fail(err, -ESRCH, "rank %d has no process on this machine (yet)", (int)v.rank);
     if (geteuid() != 0 && v.proc.uid != getuid())
-        return fr_fail(err, -EPERM, "rank %d (pid %lld) is another user's process", (int)v.rank, (long long)pid);
+        return fr_fail(err, -EPERM, "rank %d (pid %lld) is another user's process", (int)v.rank,
+                       (long long)pid);
     v.pidfd = fr_proc_open(&v.proc);
     if (v.pidfd < 0)
-        return fr_fail(err, -ESRCH, "rank %d (pid %lld) has just ended", (int)v.rank, (long long)pid);
+        return fr_fail(err, -ESRCH, "rank %d (pid %lld) has just ended", (int)v.rank,
+                       (long long)pid);
     if (v.proc.session == getsid(0) || !belongs_to((pid_t)pid, job)) {
         close(v.pidfd);
         return fr_fail(err, -EPERM, "pid %lld is not a process of job %s", (long long)pid, job);
@@ -62,7 +65,8 @@ static int take(const char *job, const struct fr_json *rank, struct fr_victim *r
     return 0;
 }
 
-int fr_inject_find(struct fr_client *c, const char *job, int32_t rank, const char *node, struct fr_victims *ret, struct fr_err *err)
+int fr_inject_find(struct fr_client *c, const char *job, int32_t rank, const char *node,
+                   struct fr_victims *ret, struct fr_err *err)
 {
     FR_CLEANUP(fr_json_freep) struct fr_json *json = NULL;
     FR_CLEANUP(fr_buf_fini) struct fr_buf path = FR_BUF_INIT;
@@ -77,12 +81,14 @@ int fr_inject_find(struct fr_client *c, const char *job, int32_t rank, const cha
     for (size_t i = 0; i < fr_json_len(items); i++) {
         const struct fr_json *r = fr_json_at(items, i);
 
-        if (node ? strcmp(fr_json_str(r, "node", ""), node) != 0 : fr_json_int(r, "rank", -1) != rank)
+        if (node ? strcmp(fr_json_str(r, "node", ""), node) != 0
+                 : fr_json_int(r, "rank", -1) != rank)
             continue;
         rc = take(job, r, &vs.v[vs.n], err);
         if (rc == 0 && vs.n && vs.v[vs.n].proc.session != vs.v[0].proc.session) {
             close(vs.v[vs.n].pidfd);
-            rc = fr_fail(err, -EPERM, "the ranks of node %s are not in one session", node ? node : "?");
+            rc = fr_fail(err, -EPERM, "the ranks of node %s are not in one session",
+                         node ? node : "?");
         }
         if (rc < 0) {
             fr_victims_fini(&vs);
@@ -116,7 +122,8 @@ int fr_inject_signal(const struct fr_victims *vs, int sig, int64_t *ret_unix_ns,
         int rc = fr_proc_signal(vs->v[i].pidfd, sig);
 
         if (rc < 0)
-            return fr_fail(err, rc, "rank %d (pid %d): %s", (int)vs->v[i].rank, (int)vs->v[i].proc.pid, strerror(-rc));
+            return fr_fail(err, rc, "rank %d (pid %d): %s", (int)vs->v[i].rank,
+                           (int)vs->v[i].proc.pid, strerror(-rc));
     }
     if (ret_unix_ns)
         *ret_unix_ns = at;
@@ -136,19 +143,24 @@ static bool signal_all(const struct fr_victims *vs, int sig)
 /* Sleep until the absolute time, less when a signal sets *quit. */
 static void sleep_until(uint64_t t_ns, const volatile sig_atomic_t *quit)
 {
-    struct timespec ts = {.tv_sec = (time_t)(t_ns / FR_NS_PER_S), .tv_nsec = (long)(t_ns % FR_NS_PER_S)};
+    struct timespec ts = {.tv_sec = (time_t)(t_ns / FR_NS_PER_S),
+                          .tv_nsec = (long)(t_ns % FR_NS_PER_S)};
 
     while (!*quit && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
         ;
 }
 
-void fr_inject_slow(const struct fr_victims *vs, double factor, double for_s, const volatile sig_atomic_t *quit)
+void fr_inject_slow(const struct fr_victims *vs, double factor, double for_s,
+                    const volatile sig_atomic_t *quit)
 {
     uint64_t t = fr_mono_ns(), end = t + (uint64_t)(for_s * 1e9);
-    uint64_t run_ns = (uint64_t)(FR_INJECT_TURN_S * 1e9), stop_ns = (uint64_t)(FR_INJECT_TURN_S * (factor - 1) * 1e9);
+    uint64_t run_ns = (uint64_t)(FR_INJECT_TURN_S * 1e9),
+             stop_ns = (uint64_t)(FR_INJECT_TURN_S * (factor - 1) * 1e9);
     bool alive = true;
 
-    setpriority(PRIO_PROCESS, 0, -10); /* turns on time even on a full machine; without the right to, as well as it goes */
+    setpriority(
+        PRIO_PROCESS, 0,
+        -10); /* turns on time even on a full machine; without the right to, as well as it goes */
     while (alive && !*quit && (for_s <= 0 || fr_mono_ns() < end)) {
         alive = signal_all(vs, SIGSTOP);
         t += stop_ns;
@@ -162,7 +174,8 @@ void fr_inject_slow(const struct fr_victims *vs, double factor, double for_s, co
     signal_all(vs, SIGCONT);
 }
 
-void fr_inject_release_after(const struct fr_victims *vs, double for_s, const volatile sig_atomic_t *quit)
+void fr_inject_release_after(const struct fr_victims *vs, double for_s,
+                             const volatile sig_atomic_t *quit)
 {
     sleep_until(fr_mono_ns() + (uint64_t)(for_s * 1e9), quit);
     signal_all(vs, SIGCONT);

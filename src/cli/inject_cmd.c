@@ -28,7 +28,8 @@ static int begin(struct fr_cli *cli, bool node_allowed, struct fr_victims *ret)
     int code, rc;
 
     if ((cli->rank < 0) == (cli->node == NULL)) {
-        fr_fail(&err, -EINVAL, node_allowed ? "say who: --rank R or --node N" : "say who: --rank R");
+        fr_fail(&err, -EINVAL,
+                node_allowed ? "say who: --rank R or --node N" : "say who: --rank R");
         return fr_cli_fail(FR_EXIT_USAGE, &err);
     }
     code = fr_jobref(cli, cli->job, job);
@@ -47,7 +48,8 @@ static int begin(struct fr_cli *cli, bool node_allowed, struct fr_victims *ret)
     return 0;
 }
 
-static void tell(const struct fr_cli *cli, const char *kind, const struct fr_victims *vs, int64_t at)
+static void tell(const struct fr_cli *cli, const char *kind, const struct fr_victims *vs,
+                 int64_t at)
 {
     FR_CLEANUP(fr_buf_fini) struct fr_buf b = FR_BUF_INIT;
 
@@ -72,7 +74,8 @@ static void tell(const struct fr_cli *cli, const char *kind, const struct fr_vic
         fr_buf_putc(&b, '\n');
     } else if (!cli->quiet) {
         for (size_t i = 0; i < vs->n; i++)
-            fr_buf_printf(&b, "%s: rank %d, node %s, pid %d\n", kind, (int)vs->v[i].rank, vs->v[i].node, (int)vs->v[i].proc.pid);
+            fr_buf_printf(&b, "%s: rank %d, node %s, pid %d\n", kind, (int)vs->v[i].rank,
+                          vs->v[i].node, (int)vs->v[i].proc.pid);
     }
     fr_out_write(&b);
 }

@@ -44,8 +44,8 @@ static void *send_all(void *arg)
             break;
         l->state = BUSY; /* the request is ours until it is answered */
         pthread_mutex_unlock(&l->lock);
-        status = fr_http_call(l->http, "POST", "/api/v1/supervise", "application/x-protobuf", l->request.p,
-                              l->request.len, &reply, &err);
+        status = fr_http_call(l->http, "POST", "/api/v1/supervise", "application/x-protobuf",
+                              l->request.p, l->request.len, &reply, &err);
         pthread_mutex_lock(&l->lock);
         fr_buf_reset(&l->reply);
         fr_buf_add(&l->reply, fr_buf_str(&reply), reply.len);
@@ -62,7 +62,8 @@ static void *send_all(void *arg)
 
 int fr_link_new(const char *server, const char *token, struct fr_link **ret, struct fr_err *err)
 {
-    struct fr_http_options opt = {.base_url = server, .token = token, .timeout_s = FR_LINK_TIMEOUT_S, .max_bytes = 1u << 20};
+    struct fr_http_options opt = {
+        .base_url = server, .token = token, .timeout_s = FR_LINK_TIMEOUT_S, .max_bytes = 1u << 20};
     struct fr_link *l = fr_xalloc(sizeof *l);
     sigset_t all, old;
     int rc = fr_http_new(&opt, &l->http, err);

@@ -15,7 +15,10 @@
 #include "cli/out.h"
 #include "cli/table.h"
 
-#define END {0}
+#define END                                                                                        \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 static const struct fr_column JOBS[] = {
     {"job", "JOB", "job", FR_SHOW_TEXT, 0},
@@ -53,7 +56,8 @@ static const struct fr_column JOB_CARD[] = {
     {"tokens_per_s", "tokens/s", "tokens_per_s", FR_SHOW_NUM, 0},
     {"mfu_ratio", "MFU", "mfu_ratio", FR_SHOW_RATIO, 0},
     {"goodput_ratio", "goodput", "goodput_ratio", FR_SHOW_RATIO, 0},
-    {"act_on_silence_after_s", "acts on silence after", "act_on_silence_after_s", FR_SHOW_SECONDS, 0},
+    {"act_on_silence_after_s", "acts on silence after", "act_on_silence_after_s", FR_SHOW_SECONDS,
+     0},
     {"submitted_at", "submitted", "submitted_at", FR_SHOW_TIME, 0},
     {"ended_at", "ended", "ended_at", FR_SHOW_TIME, 0},
     {"exit_code", "exit code", "exit_code", FR_SHOW_INT, 0},
@@ -243,7 +247,8 @@ static int fetch(struct fr_cli *cli, const char *path, struct fr_client **c, str
     return 0;
 }
 
-static int print_items(struct fr_cli *cli, const struct fr_column *cols, const struct fr_json *items)
+static int print_items(struct fr_cli *cli, const struct fr_column *cols,
+                       const struct fr_json *items)
 {
     FR_CLEANUP(fr_buf_fini) struct fr_buf out = FR_BUF_INIT;
     struct fr_table_style st = fr_out_style(cli);
@@ -267,7 +272,8 @@ static int list(struct fr_cli *cli, const char *path, const struct fr_column *co
 }
 
 /* A card and the tables behind it. */
-static int show(struct fr_cli *cli, const char *path, const struct fr_column *card, const struct part *parts)
+static int show(struct fr_cli *cli, const char *path, const struct fr_column *card,
+                const struct part *parts)
 {
     FR_CLEANUP(fr_client_freep) struct fr_client *c = NULL;
     FR_CLEANUP(fr_json_freep) struct fr_json *json = NULL;
@@ -321,8 +327,10 @@ int fr_cmd_status(struct fr_cli *cli, int n, char **operands)
         return code;
     if (cli->format != FR_FORMAT_TABLE)
         return print_items(cli, JOBS, fr_json_get(json, "jobs"));
-    fr_buf_printf(&out, "controller %s, mode %s, up ", cli->server, fr_json_str(fr_json_get(json, "controller"), "mode", "?"));
-    fr_buf_puts(&out, fr_table_text(fr_table_value(json, "controller.uptime_s"), FR_SHOW_SECONDS, &b));
+    fr_buf_printf(&out, "controller %s, mode %s, up ", cli->server,
+                  fr_json_str(fr_json_get(json, "controller"), "mode", "?"));
+    fr_buf_puts(&out,
+                fr_table_text(fr_table_value(json, "controller.uptime_s"), FR_SHOW_SECONDS, &b));
     if (!fr_json_bool(fr_json_get(json, "controller"), "ledger_ok", true)) {
         fr_buf_puts(&out, ", LEDGER IN TROUBLE: ");
         fr_table_safe(&out, fr_json_str(fr_json_get(json, "controller"), "ledger_error", "?"));
@@ -333,13 +341,15 @@ int fr_cmd_status(struct fr_cli *cli, int n, char **operands)
     else
         fr_buf_puts(&out, "no jobs\n");
     fr_buf_putc(&out, '\n');
-    if (fr_client_get(c, "/api/v1/nodes", &nodes, &err) == 0 && fr_json_len(fr_json_get(nodes, "items")))
+    if (fr_client_get(c, "/api/v1/nodes", &nodes, &err) == 0 &&
+        fr_json_len(fr_json_get(nodes, "items")))
         fr_table_print(NODES, fr_json_get(nodes, "items"), &st, &out, NULL);
     else
         fr_buf_puts(&out, "no nodes (start an agent on each: fullrank-agent --server URL)\n");
     open = fr_json_int(json, "incidents_open", 0);
     if (open)
-        fr_buf_printf(&out, "\n%lld open incident%s: fullrank incident list --open\n", (long long)open, open == 1 ? "" : "s");
+        fr_buf_printf(&out, "\n%lld open incident%s: fullrank incident list --open\n",
+                      (long long)open, open == 1 ? "" : "s");
     fr_out_write(&out);
     return 0;
 }
@@ -353,8 +363,11 @@ int fr_cmd_job_list(struct fr_cli *cli, int n, char **operands)
 
 int fr_cmd_job_show(struct fr_cli *cli, int n, char **operands)
 {
-    static const struct part PARTS[] = {
-        {"attempts", ATTEMPTS}, {"groups", GROUPS}, {"goodput.buckets", BUCKETS}, {"incidents", INCIDENTS}, {NULL, NULL}};
+    static const struct part PARTS[] = {{"attempts", ATTEMPTS},
+                                        {"groups", GROUPS},
+                                        {"goodput.buckets", BUCKETS},
+                                        {"incidents", INCIDENTS},
+                                        {NULL, NULL}};
     FR_CLEANUP(fr_buf_fini) struct fr_buf path = FR_BUF_INIT;
     char job[FR_JOBREF_BYTES];
     int code = fr_jobref(cli, n ? operands[0] : NULL, job);
@@ -414,7 +427,8 @@ int fr_cmd_incident_show(struct fr_cli *cli, int n, char **operands)
     FR_CLEANUP(fr_buf_fini) struct fr_buf path = FR_BUF_INIT;
 
     (void)n;
-    return show(cli, fr_client_path(&path, "/api/v1/incidents/%s", operands[0]), INCIDENT_CARD, PARTS);
+    return show(cli, fr_client_path(&path, "/api/v1/incidents/%s", operands[0]), INCIDENT_CARD,
+                PARTS);
 }
 
 int fr_cmd_decision_list(struct fr_cli *cli, int n, char **operands)
@@ -432,5 +446,6 @@ int fr_cmd_decision_show(struct fr_cli *cli, int n, char **operands)
     FR_CLEANUP(fr_buf_fini) struct fr_buf path = FR_BUF_INIT;
 
     (void)n;
-    return show(cli, fr_client_path(&path, "/api/v1/decisions/%s", operands[0]), DECISION_CARD, PARTS);
+    return show(cli, fr_client_path(&path, "/api/v1/decisions/%s", operands[0]), DECISION_CARD,
+                PARTS);
 }

@@ -35,12 +35,14 @@ static int load(const char *path, uint64_t steps, struct step_bits *v, struct fr
         const char *text;
 
         /* A line that was cut by a kill is no line. */
-        if (fr_json_parse(s, n, &json, NULL) == 0 && (text = fr_json_str(json, "loss_bits", NULL))) {
+        if (fr_json_parse(s, n, &json, NULL) == 0 &&
+            (text = fr_json_str(json, "loss_bits", NULL))) {
             step = (uint64_t)fr_json_int(json, "step", 0);
             bits = strtoull(text, NULL, 16);
             if (step >= 1 && step <= steps) {
                 if (v[step].seen && v[step].bits != bits) {
-                    fr_fail(err, 0, "%s: step %llu was made twice with different losses", path, (unsigned long long)step);
+                    fr_fail(err, 0, "%s: step %llu was made twice with different losses", path,
+                            (unsigned long long)step);
                     return 1;
                 }
                 v[step] = (struct step_bits){bits, 1};
@@ -63,7 +65,8 @@ int fr_losses_compare(const char *path_a, const char *path_b, uint64_t steps, st
         return rc < 0 ? rc : 0;
     for (uint64_t i = 1; i <= steps; i++) {
         if (!a[i].seen || !b[i].seen)
-            return fr_fail(err, 0, "step %llu is missing in %s", (unsigned long long)i, a[i].seen ? path_b : path_a);
+            return fr_fail(err, 0, "step %llu is missing in %s", (unsigned long long)i,
+                           a[i].seen ? path_b : path_a);
         if (a[i].bits != b[i].bits)
             return fr_fail(err, 0, "the losses of step %llu differ", (unsigned long long)i);
     }

@@ -46,12 +46,14 @@ int fr_cli_beside(const char *name, char *ret, unsigned long n, struct fr_err *e
     own_folder(folder, sizeof folder);
     if (snprintf(ret, n, "%s/%s", folder, name) < (int)n && access(ret, X_OK) == 0)
         return 0;
-    return fr_fail(err, -ENOENT, "%s is not in %s (build or install the whole of fullrank)", name, folder);
+    return fr_fail(err, -ENOENT, "%s is not in %s (build or install the whole of fullrank)", name,
+                   folder);
 }
 
 const char *fr_cli_probe_lib(void)
 {
-    static const char *const PLACES[] = {"/../lib/libfullrank-mpi.so", "/../lib/fullrank/libfullrank-mpi.so",
+    static const char *const PLACES[] = {"/../lib/libfullrank-mpi.so",
+                                         "/../lib/fullrank/libfullrank-mpi.so",
                                          "/../lib64/libfullrank-mpi.so"};
     static char path[PATH_MAX];
     const char *given = getenv("FULLRANK_PROBE_LIB");
@@ -70,7 +72,8 @@ const char *fr_cli_probe_lib(void)
 
 int fr_cli_state_home(char *ret, unsigned long n, struct fr_err *err)
 {
-    const char *own = getenv("FULLRANK_STATE_DIR"), *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    const char *own = getenv("FULLRANK_STATE_DIR"), *xdg = getenv("XDG_STATE_HOME"),
+               *home = getenv("HOME");
     int len;
 
     if (own && *own)
@@ -82,6 +85,7 @@ int fr_cli_state_home(char *ret, unsigned long n, struct fr_err *err)
     else
         len = snprintf(ret, n, "/tmp/fullrank-%d", (int)getuid());
     if (len < 0 || (unsigned long)len >= n)
-        return fr_fail(err, -ENAMETOOLONG, "the path of the state folder is too long (set FULLRANK_STATE_DIR)");
+        return fr_fail(err, -ENAMETOOLONG,
+                       "the path of the state folder is too long (set FULLRANK_STATE_DIR)");
     return 0;
 }

@@ -50,12 +50,13 @@ static int load_steps(struct fr_client *c, const char *job, struct fr_report *r,
                 cap = cap ? cap * 2 : 1024;
                 r->steps = fr_xreallocarray(r->steps, cap, sizeof *r->steps);
             }
-            r->steps[r->nsteps++] = (struct fr_report_step){.attempt = (uint32_t)fr_json_int(s, "attempt", 0),
-                                                            .step = (uint64_t)fr_json_int(s, "step", 0),
-                                                            .begin_s = fr_report_seconds(r, fr_json_str(s, "begin_at", NULL)),
-                                                            .end_s = fr_report_seconds(r, fr_json_str(s, "end_at", NULL)),
-                                                            .step_s = fr_json_num(s, "step_s", NAN),
-                                                            .loss = fr_json_num(s, "loss", NAN)};
+            r->steps[r->nsteps++] = (struct fr_report_step){
+                .attempt = (uint32_t)fr_json_int(s, "attempt", 0),
+                .step = (uint64_t)fr_json_int(s, "step", 0),
+                .begin_s = fr_report_seconds(r, fr_json_str(s, "begin_at", NULL)),
+                .end_s = fr_report_seconds(r, fr_json_str(s, "end_at", NULL)),
+                .step_s = fr_json_num(s, "step_s", NAN),
+                .loss = fr_json_num(s, "loss", NAN)};
         }
         next = fr_json_int(json, "next", 0);
         if (fr_json_len(items) == 0 || next <= since || r->nsteps >= FR_REPORT_STEPS_MAX)
@@ -73,12 +74,15 @@ int fr_report_load(struct fr_client *c, const char *job, struct fr_report *ret, 
     int rc;
 
     rc = fr_client_get(c, fr_client_path(&path, "/api/v1/jobs/%s", job), &r.job, err);
-    if (rc == 0 && fr_time_parse(fr_json_str(r.job, "submitted_at", ""), 0, &r.submitted_unix_ns) < 0)
+    if (rc == 0 &&
+        fr_time_parse(fr_json_str(r.job, "submitted_at", ""), 0, &r.submitted_unix_ns) < 0)
         r.submitted_unix_ns = fr_unix_ns();
     if (rc == 0)
-        rc = fr_client_get(c, fr_client_path(&path, "/api/v1/incidents?limit=0&job=%s", job), &r.incidents, err);
+        rc = fr_client_get(c, fr_client_path(&path, "/api/v1/incidents?limit=0&job=%s", job),
+                           &r.incidents, err);
     if (rc == 0)
-        rc = fr_client_get(c, fr_client_path(&path, "/api/v1/decisions?limit=0&job=%s", job), &r.decisions, err);
+        rc = fr_client_get(c, fr_client_path(&path, "/api/v1/decisions?limit=0&job=%s", job),
+                           &r.decisions, err);
     if (rc == 0)
         rc = load_steps(c, job, &r, err);
     items = fr_json_get(r.decisions, "items");
@@ -87,7 +91,8 @@ int fr_report_load(struct fr_client *c, const char *job, struct fr_report *ret, 
         char id[24];
 
         snprintf(id, sizeof id, "%lld", (long long)fr_json_int(fr_json_at(items, i), "id", 0));
-        rc = fr_client_get(c, fr_client_path(&path, "/api/v1/decisions/%s", id), &r.decision[r.ndecision], err);
+        rc = fr_client_get(c, fr_client_path(&path, "/api/v1/decisions/%s", id),
+                           &r.decision[r.ndecision], err);
         r.ndecision += rc == 0;
     }
     if (rc < 0) {
@@ -149,19 +154,24 @@ static void put_head(const struct fr_report *r, struct fr_buf *out)
     fr_table_safe(out, fr_json_str(r->job, "job", "?"));
     fr_buf_puts(out, " (");
     fr_table_safe(out, fr_json_str(r->job, "name", "?"));
-    fr_buf_printf(out, ") %s: %lld of %lld steps in %s, %lld attempts, step time %s\n", fr_json_str(r->job, "state", "?"),
-                  (long long)fr_json_int(r->job, "step", 0), (long long)fr_json_int(r->job, "total_steps", 0),
-                  fr_fmt_seconds(r->wall_s, &a), (long long)fr_json_int(r->job, "attempt", 0),
-                  fr_fmt_seconds(fr_json_num(r->job, "baseline_step_s", fr_json_num(r->job, "step_s", NAN)), &b));
-    fr_buf_printf(out, "goodput %s, MFU %s (of the GEMM peak measured at start), loss %.4f\n",
-                  fr_fmt_ratio(fr_json_num(gp, "goodput_ratio", fr_json_num(r->job, "goodput_ratio", NAN)), &c),
-                  fr_fmt_ratio(fr_json_num(r->job, "mfu_ratio", NAN), &d), fr_json_num(r->job, "loss", NAN));
+    fr_buf_printf(
+        out, ") %s: %lld of %lld steps in %s, %lld attempts, step time %s\n",
+        fr_json_str(r->job, "state", "?"), (long long)fr_json_int(r->job, "step", 0),
+        (long long)fr_json_int(r->job, "total_steps", 0), fr_fmt_seconds(r->wall_s, &a),
+        (long long)fr_json_int(r->job, "attempt", 0),
+        fr_fmt_seconds(fr_json_num(r->job, "baseline_step_s", fr_json_num(r->job, "step_s", NAN)),
+                       &b));
+    fr_buf_printf(
+        out, "goodput %s, MFU %s (of the GEMM peak measured at start), loss %.4f\n",
+        fr_fmt_ratio(fr_json_num(gp, "goodput_ratio", fr_json_num(r->job, "goodput_ratio", NAN)),
+                     &c),
+        fr_fmt_ratio(fr_json_num(r->job, "mfu_ratio", NAN), &d), fr_json_num(r->job, "loss", NAN));
 }
 
 static void put_faults(const struct fr_report *r, bool color, struct fr_buf *out)
 {
-    fr_buf_printf(out, "\n%-6s %-6s %4s  %-28s %-6s %9s %6s %10s\n", "FAULT", "NODE", "RANK", "FOUND AS", "RIGHT", "FOUND",
-                  "STEPS", "NEXT STEP");
+    fr_buf_printf(out, "\n%-6s %-6s %4s  %-28s %-6s %9s %6s %10s\n", "FAULT", "NODE", "RANK",
+                  "FOUND AS", "RIGHT", "FOUND", "STEPS", "NEXT STEP");
     for (size_t i = 0; i < r->nfaults; i++) {
         const struct fr_fault *f = &r->faults[i];
         char rank[16] = "-", found[120] = "not found", steps[16] = "-";
@@ -170,40 +180,55 @@ static void put_faults(const struct fr_report *r, bool color, struct fr_buf *out
         if (f->rank >= 0)
             snprintf(rank, sizeof rank, "%d", (int)f->rank);
         if (f->incident && f->named_rank >= 0)
-            snprintf(found, sizeof found, "%s %s rank %d, %s", f->named_kind, f->named_node, (int)f->named_rank, f->named_cause);
+            snprintf(found, sizeof found, "%s %s rank %d, %s", f->named_kind, f->named_node,
+                     (int)f->named_rank, f->named_cause);
         else if (f->incident)
-            snprintf(found, sizeof found, "%s %s, %s", f->named_kind, f->named_node, f->named_cause);
+            snprintf(found, sizeof found, "%s %s, %s", f->named_kind, f->named_node,
+                     f->named_cause);
         if (!isnan(f->detect_steps))
             snprintf(steps, sizeof steps, "%.0f", f->detect_steps);
         fr_buf_printf(out, "%-6s %-6s %4s  %-28s ", f->kind, f->node, rank, found);
         if (color)
-            fr_buf_printf(out, "\033[%sm%-6s\033[0m", f->correct ? "38;5;36" : "38;5;202", f->correct ? "yes" : "NO");
+            fr_buf_printf(out, "\033[%sm%-6s\033[0m", f->correct ? "38;5;36" : "38;5;202",
+                          f->correct ? "yes" : "NO");
         else
             fr_buf_printf(out, "%-6s", f->correct ? "yes" : "NO");
-        fr_buf_printf(out, " %9s %6s %10s\n", fr_fmt_seconds(f->detect_s, &a), steps, fr_fmt_seconds(f->recover_s, &b));
+        fr_buf_printf(out, " %9s %6s %10s\n", fr_fmt_seconds(f->detect_s, &a), steps,
+                      fr_fmt_seconds(f->recover_s, &b));
     }
 }
 
 static const struct fr_column ATTEMPTS[] = {
-    {"attempt", "ATTEMPT", "attempt", FR_SHOW_INT, 0},      {"nodes", "NODES", "nodes", FR_SHOW_LIST, 0},
-    {"resumed_from", "FROM STEP", "resumed_from", FR_SHOW_INT, 0}, {"first_step", "FIRST", "first_step", FR_SHOW_INT, 0},
-    {"last_step", "LAST", "last_step", FR_SHOW_INT, 0},     {"end_reason", "ENDED BY", "end_reason", FR_SHOW_TEXT, 60},
+    {"attempt", "ATTEMPT", "attempt", FR_SHOW_INT, 0},
+    {"nodes", "NODES", "nodes", FR_SHOW_LIST, 0},
+    {"resumed_from", "FROM STEP", "resumed_from", FR_SHOW_INT, 0},
+    {"first_step", "FIRST", "first_step", FR_SHOW_INT, 0},
+    {"last_step", "LAST", "last_step", FR_SHOW_INT, 0},
+    {"end_reason", "ENDED BY", "end_reason", FR_SHOW_TEXT, 60},
     {0},
 };
 static const struct fr_column INCIDENTS[] = {
-    {"id", "INCIDENT", "id", FR_SHOW_INT, 0},       {"named_at", "NAMED", "named_at", FR_SHOW_TIME, 0},
-    {"kind", "KIND", "kind", FR_SHOW_TEXT, 0},      {"node", "NODE", "node", FR_SHOW_TEXT, 0},
-    {"rank", "RANK", "rank", FR_SHOW_INT, 0},       {"cause", "CAUSE", "cause", FR_SHOW_TEXT, 0},
-    {"confidence", "SURE", "confidence", FR_SHOW_RATIO, 0}, {"witnesses", "WITNESSES", "witnesses", FR_SHOW_LIST, 0},
+    {"id", "INCIDENT", "id", FR_SHOW_INT, 0},
+    {"named_at", "NAMED", "named_at", FR_SHOW_TIME, 0},
+    {"kind", "KIND", "kind", FR_SHOW_TEXT, 0},
+    {"node", "NODE", "node", FR_SHOW_TEXT, 0},
+    {"rank", "RANK", "rank", FR_SHOW_INT, 0},
+    {"cause", "CAUSE", "cause", FR_SHOW_TEXT, 0},
+    {"confidence", "SURE", "confidence", FR_SHOW_RATIO, 0},
+    {"witnesses", "WITNESSES", "witnesses", FR_SHOW_LIST, 0},
     {0},
 };
 static const struct fr_column DECISIONS[] = {
-    {"id", "DECISION", "id", FR_SHOW_INT, 0},       {"incident", "INCIDENT", "incident", FR_SHOW_INT, 0},
-    {"choice", "CHOICE", "choice", FR_SHOW_TEXT, 0}, {"node", "NODE", "node", FR_SHOW_TEXT, 0},
-    {"reason", "WHY", "reason", FR_SHOW_TEXT, 110}, {0},
+    {"id", "DECISION", "id", FR_SHOW_INT, 0},
+    {"incident", "INCIDENT", "incident", FR_SHOW_INT, 0},
+    {"choice", "CHOICE", "choice", FR_SHOW_TEXT, 0},
+    {"node", "NODE", "node", FR_SHOW_TEXT, 0},
+    {"reason", "WHY", "reason", FR_SHOW_TEXT, 110},
+    {0},
 };
 
-static void put_list(const struct fr_column *cols, const struct fr_json *items, bool newest_first, bool color, struct fr_buf *out)
+static void put_list(const struct fr_column *cols, const struct fr_json *items, bool newest_first,
+                     bool color, struct fr_buf *out)
 {
     struct fr_table_style st = {.color = color, .cut = true, .reverse = newest_first};
 
@@ -215,7 +240,8 @@ static void put_list(const struct fr_column *cols, const struct fr_json *items, 
 
 static void put_goodput(const struct fr_report *r, struct fr_buf *out)
 {
-    const struct fr_json *gp = fr_json_get(r->job, "goodput"), *buckets = fr_json_get(gp, "buckets");
+    const struct fr_json *gp = fr_json_get(r->job, "goodput"),
+                         *buckets = fr_json_get(gp, "buckets");
     struct fr_unit_text a;
     double sum = 0;
 
@@ -227,13 +253,14 @@ static void put_goodput(const struct fr_report *r, struct fr_buf *out)
         double s = fr_json_num(b, "seconds", 0);
 
         sum += s;
-        fr_buf_printf(out, "%-16s %10.3f %8s  ", fr_json_str(b, "name", "?"), s, fr_fmt_ratio(fr_json_num(b, "ratio", NAN), &a));
+        fr_buf_printf(out, "%-16s %10.3f %8s  ", fr_json_str(b, "name", "?"), s,
+                      fr_fmt_ratio(fr_json_num(b, "ratio", NAN), &a));
         for (int k = 0; k < (int)(fr_json_num(b, "ratio", 0) * 40 + 0.5); k++)
             fr_buf_putc(out, '#');
         fr_buf_putc(out, '\n');
     }
-    fr_buf_printf(out, "%-16s %10.3f  of %.3f s wall time, error %.6f s\n", "sum", sum, fr_json_num(gp, "wall_s", NAN),
-                  fr_json_num(gp, "error_s", NAN));
+    fr_buf_printf(out, "%-16s %10.3f  of %.3f s wall time, error %.6f s\n", "sum", sum,
+                  fr_json_num(gp, "wall_s", NAN), fr_json_num(gp, "error_s", NAN));
 }
 
 void fr_report_text(const struct fr_report *r, bool color, struct fr_buf *out)
@@ -246,5 +273,6 @@ void fr_report_text(const struct fr_report *r, bool color, struct fr_buf *out)
     put_list(DECISIONS, fr_json_get(r->decisions, "items"), true, color, out);
     put_goodput(r, out);
     if (r->loss_bit_exact >= 0)
-        fr_buf_printf(out, "\nloss of every step equals the undisturbed twin's, bit for bit: %s\n", r->loss_bit_exact ? "yes" : "NO");
+        fr_buf_printf(out, "\nloss of every step equals the undisturbed twin's, bit for bit: %s\n",
+                      r->loss_bit_exact ? "yes" : "NO");
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report.h - what happened to a job: gathered from the API, for the terminal, as JSON, as one HTML file
+ * report.h - what happened to a job: gathered from the API, for the terminal, as JSON, as one HTML
+ * file
  *
  * `job report` and `demo` write the same report; the demo adds the faults that it made, so that
  * each stands beside what was found.
@@ -28,14 +29,14 @@ struct fr_fault {
     int64_t at_unix_ns;
     uint64_t at_step;
     char node[64];
-    int32_t rank;       /* -1: a whole node */
-    uint32_t attempt;   /* that it struck */
+    int32_t rank;     /* -1: a whole node */
+    uint32_t attempt; /* that it struck */
     /* found; empty or NaN until then */
-    int64_t incident;   /* 0: none yet */
+    int64_t incident; /* 0: none yet */
     char named_kind[16], named_node[64], named_cause[16];
-    int32_t named_rank; /* -1: none */
-    bool correct;       /* kind, node and (where one rank was hit) rank */
-    bool isolated;      /* the node was taken out by the decision */
+    int32_t named_rank;         /* -1: none */
+    bool correct;               /* kind, node and (where one rank was hit) rank */
+    bool isolated;              /* the node was taken out by the decision */
     double detect_s, recover_s; /* from the fault; NaN: not (yet) */
     double detect_steps;
 };

@@ -46,7 +46,8 @@ int fr_cmd_job_report(struct fr_cli *cli, int n, char **operands)
     }
     if (!code && cli->check && fr_json_int(r.job, "exit_code", 0) != 0)
         code = FR_EXIT_FAULT;
-    if (!code && cli->check && !(fabs(fr_json_num(fr_json_get(r.job, "goodput"), "error_s", NAN)) < BOOKS_S)) {
+    if (!code && cli->check &&
+        !(fabs(fr_json_num(fr_json_get(r.job, "goodput"), "error_s", NAN)) < BOOKS_S)) {
         fr_complain("fullrank", "job %s: the goodput buckets do not add up to wall time", job);
         code = FR_EXIT_WARNING;
     }
@@ -77,7 +78,8 @@ int fr_cmd_job_watch(struct fr_cli *cli, int n, char **operands)
         return fr_cli_fail(FR_EXIT_FAILED, &err);
     sigaction(SIGINT, &sa, NULL);
     sigaction(SIGTERM, &sa, NULL);
-    fr_view_init(&v, c, STDOUT_FILENO, fr_out_is_terminal(STDOUT_FILENO), fr_out_color(cli, STDOUT_FILENO));
+    fr_view_init(&v, c, STDOUT_FILENO, fr_out_is_terminal(STDOUT_FILENO),
+                 fr_out_color(cli, STDOUT_FILENO));
     v.every_s = cli->watch_s;
     snprintf(v.job, sizeof v.job, "%s", job);
     while (!watch_quit) {

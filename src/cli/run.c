@@ -33,12 +33,16 @@ static int check(struct fr_cli *cli, struct fr_err *err)
     enum fr_mode mode;
     const char *level = getenv("FULLRANK_PROBE");
 
-    if (cli->nodes < 1 || cli->nodes > 100000 || cli->ranks_per_node < 1 || cli->ranks_per_node > 1024 || cli->spares > 100000)
-        return fr_fail(err, -EINVAL, "--nodes takes 1 to 100000, --ranks-per-node 1 to 1024, --spares up to 100000");
+    if (cli->nodes < 1 || cli->nodes > 100000 || cli->ranks_per_node < 1 ||
+        cli->ranks_per_node > 1024 || cli->spares > 100000)
+        return fr_fail(
+            err, -EINVAL,
+            "--nodes takes 1 to 100000, --ranks-per-node 1 to 1024, --spares up to 100000");
     if (fr_mode_parse(cli->mode, &mode) < 0)
         return fr_fail(err, -EINVAL, "--mode %.40s: not one of observe, advise, act", cli->mode);
     if (strcmp(cli->engine, "local") != 0)
-        return fr_fail(err, -EINVAL, "--engine %.40s: this program knows the engine local", cli->engine);
+        return fr_fail(err, -EINVAL, "--engine %.40s: this program knows the engine local",
+                       cli->engine);
     if (!cli->level)
         cli->level = level && *level ? level : "perf";
     for (size_t i = 0; i < sizeof LEVELS / sizeof LEVELS[0]; i++)
@@ -88,10 +92,13 @@ int fr_cmd_supervise(struct fr_cli *cli, int n, char **operands)
     }
     /* The same command once more, for a session of its own. */
     {
-        const char *const pairs[][2] = {{"--server", cli->server}, {"--token-file", cli->token_file}, {"--nodes", number[0]},
-                                        {"--ranks-per-node", number[1]}, {"--spares", number[2]}, {"--max-attempts", number[3]},
-                                        {"--name", cli->name}, {"--engine", cli->engine}, {"--mode", cli->mode},
-                                        {"--probe", cli->level}, {"--state-dir", cli->state_dir}};
+        const char *const pairs[][2] = {
+            {"--server", cli->server},      {"--token-file", cli->token_file},
+            {"--nodes", number[0]},         {"--ranks-per-node", number[1]},
+            {"--spares", number[2]},        {"--max-attempts", number[3]},
+            {"--name", cli->name},          {"--engine", cli->engine},
+            {"--mode", cli->mode},          {"--probe", cli->level},
+            {"--state-dir", cli->state_dir}};
         FR_CLEANUP(fr_freep) char **argv = fr_xcalloc((size_t)n + 40, sizeof *argv);
 
         words[k++] = "fullrank";
@@ -126,7 +133,8 @@ int fr_cmd_supervise(struct fr_cli *cli, int n, char **operands)
                               .mode = cli->mode,
                               .engine = cli->engine,
                               .level = cli->level,
-                              .probe_lib = strcmp(cli->level, "off") == 0 ? NULL : fr_cli_probe_lib(),
+                              .probe_lib =
+                                  strcmp(cli->level, "off") == 0 ? NULL : fr_cli_probe_lib(),
                               .command = operands,
                               .nodes = (uint32_t)cli->nodes,
                               .ranks_per_node = (uint32_t)cli->ranks_per_node,
@@ -180,16 +188,21 @@ int fr_cmd_run(struct fr_cli *cli, int n, char **operands)
     snprintf(job_dir, sizeof job_dir, "%s/job", dir);
     rc = 0;
     if (!cli->server_given) {
-        struct fr_fleet_options opt = {.dir = dir, .nodes = (uint32_t)(cli->nodes + cli->spares), .mode = cli->mode, .verbose = cli->verbose > 0};
+        struct fr_fleet_options opt = {.dir = dir,
+                                       .nodes = (uint32_t)(cli->nodes + cli->spares),
+                                       .mode = cli->mode,
+                                       .verbose = cli->verbose > 0};
 
         rc = fr_fleet_start(&opt, &fleet, &err);
         if (rc == 0 && !cli->quiet)
-            fprintf(stderr, "fullrank: private controller for this run: %s (fullrank --server %s status)\n", fr_fleet_server(fleet),
-                    fr_fleet_server(fleet));
+            fprintf(stderr,
+                    "fullrank: private controller for this run: %s (fullrank --server %s status)\n",
+                    fr_fleet_server(fleet), fr_fleet_server(fleet));
     }
     if (rc == 0) {
         struct fr_child_options opt = {.server = fleet ? fr_fleet_server(fleet) : cli->server,
-                                       .token_file = fleet ? fr_fleet_token_file(fleet) : cli->token_file,
+                                       .token_file =
+                                           fleet ? fr_fleet_token_file(fleet) : cli->token_file,
                                        .dir = job_dir,
                                        .name = cli->name ? cli->name : base_name(operands[0]),
                                        .engine = cli->engine,

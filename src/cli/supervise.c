@@ -33,10 +33,10 @@
 #include "wire/message.h"
 #include "wire/supervise.pb-c.h"
 
-#define STATE_NAME      "supervise.json"
-#define AWAY_AFTER_S    3.0  /* without an answer for so long, the controller counts as away */
-#define LAST_WORD_S     3.0  /* the last report is tried for so long */
-#define RANKS_MAX       1000000u
+#define STATE_NAME   "supervise.json"
+#define AWAY_AFTER_S 3.0 /* without an answer for so long, the controller counts as away */
+#define LAST_WORD_S  3.0 /* the last report is tried for so long */
+#define RANKS_MAX    1000000u
 
 struct sup {
     const struct fr_supervise *s;
@@ -68,15 +68,15 @@ struct sup {
     int launcher_status;
 
     /* the line to the controller */
-    bool dirty;      /* something changed since the last post */
-    bool heard;      /* at least once */
+    bool dirty; /* something changed since the last post */
+    bool heard; /* at least once */
     uint64_t heard_ns, posted_ns, ended_ns;
     bool said_away;
     char note[160];
-    uint32_t alone;  /* attempts started without the controller */
+    uint32_t alone; /* attempts started without the controller */
 
     int cancel_signal;
-    int code;        /* to exit with, -1: go on */
+    int code;         /* to exit with, -1: go on */
     uint64_t code_ns; /* when that was known */
 };
 
@@ -157,14 +157,16 @@ static void mark_ended(struct sup *u)
     set_state(u, FULLRANK__ATTEMPT_STATE__ATTEMPT_ENDED);
 }
 
-/* A folder in memory, where SIGKILL leaves nothing behind that sweep does not find; else on disk. */
+/* A folder in memory, where SIGKILL leaves nothing behind that sweep does not find; else on disk.
+ */
 static void name_attempt_dir(struct sup *u)
 {
     if (access("/dev/shm", W_OK | X_OK) == 0)
-        snprintf(u->attempt_dir, sizeof u->attempt_dir, "/dev/shm/fullrank-%016llx-%u", (unsigned long long)u->key,
-                 u->attempt);
+        snprintf(u->attempt_dir, sizeof u->attempt_dir, "/dev/shm/fullrank-%016llx-%u",
+                 (unsigned long long)u->key, u->attempt);
     else
-        snprintf(u->attempt_dir, sizeof u->attempt_dir, "%.200s/attempt-%u", u->s->state_dir, u->attempt);
+        snprintf(u->attempt_dir, sizeof u->attempt_dir, "%.200s/attempt-%u", u->s->state_dir,
+                 u->attempt);
 }
 
 static void fill_launch(const struct sup *u, struct fr_launch *l)
@@ -205,8 +207,10 @@ static void start_attempt(struct sup *u, uint32_t attempt, uint64_t epoch, const
     set_state(u, FULLRANK__ATTEMPT_STATE__ATTEMPT_STARTING);
 
     for (size_t i = 0; i < u->nplacements && at < sizeof nodes - FR_NAME_BYTES - 2; i++)
-        at += (size_t)snprintf(nodes + at, sizeof nodes - at, "%s%s", i ? " " : "", u->placements[i].node);
-    say(u, "%s: attempt %u on %s%s%s", u->job, attempt, nodes, why && *why ? ": " : "", why ? why : "");
+        at += (size_t)snprintf(nodes + at, sizeof nodes - at, "%s%s", i ? " " : "",
+                               u->placements[i].node);
+    say(u, "%s: attempt %u on %s%s%s", u->job, attempt, nodes, why && *why ? ": " : "",
+        why ? why : "");
     fill_launch(u, &l);
     rc = fr_tee_open(&u->tee, STDERR_FILENO, &write_end, &err);
     if (rc == 0) {
@@ -239,11 +243,13 @@ static void reap(struct sup *u)
 
 static bool attempt_lives(const struct sup *u)
 {
-    return u->state == FULLRANK__ATTEMPT_STATE__ATTEMPT_STARTING || u->state == FULLRANK__ATTEMPT_STATE__ATTEMPT_RUNNING ||
+    return u->state == FULLRANK__ATTEMPT_STATE__ATTEMPT_STARTING ||
+           u->state == FULLRANK__ATTEMPT_STATE__ATTEMPT_RUNNING ||
            u->state == FULLRANK__ATTEMPT_STATE__ATTEMPT_STOPPING;
 }
 
-/* End what is left of the attempt and note how it ended. `ordered`: we end it, its exit status says nothing. */
+/* End what is left of the attempt and note how it ended. `ordered`: we end it, its exit status says
+ * nothing. */
 static void end_attempt(struct sup *u, bool ordered)
 {
     struct fr_err err = FR_ERR_INIT;
@@ -262,7 +268,8 @@ static void end_attempt(struct sup *u, bool ordered)
     } else {
         if (WIFSIGNALED(u->launcher_status)) {
             u->exit_signal = WTERMSIG(u->launcher_status);
-            snprintf(u->exit_text, sizeof u->exit_text, "the launcher ended by signal %d", u->exit_signal);
+            snprintf(u->exit_text, sizeof u->exit_text, "the launcher ended by signal %d",
+                     u->exit_signal);
         } else {
             u->exit_code = WEXITSTATUS(u->launcher_status);
         }
@@ -364,12 +371,14 @@ static int take_placements(struct sup *u, const Fullrank__SuperviseOrder *o, str
         snprintf(v[i].probe_dir, sizeof v[i].probe_dir, "%s", p->probe_dir);
         if (p->n_ranks == 0 || p->n_ranks > RANKS_MAX) {
             free(v);
-            return fr_fail(err, -EPROTO, "order %llu places no rank on %.60s", (unsigned long long)o->id, p->node);
+            return fr_fail(err, -EPROTO, "order %llu places no rank on %.60s",
+                           (unsigned long long)o->id, p->node);
         }
         for (size_t k = 0; k < p->n_ranks; k++)
             if (p->ranks[k] != next++) {
                 free(v);
-                return fr_fail(err, -EPROTO, "order %llu does not place ranks in order", (unsigned long long)o->id);
+                return fr_fail(err, -EPROTO, "order %llu does not place ranks in order",
+                               (unsigned long long)o->id);
             }
     }
     free(u->placements);
@@ -382,7 +391,8 @@ static void obey(struct sup *u, const Fullrank__SuperviseOrder *o)
 {
     struct fr_err err = FR_ERR_INIT;
 
-    u->last_order = o->id; /* kept on disk by each state change below, before anything is started or ended */
+    u->last_order =
+        o->id; /* kept on disk by each state change below, before anything is started or ended */
     u->dirty = true;
     switch (o->what) {
     case FULLRANK__SUPERVISE_ORDER__WHAT__START:
@@ -433,7 +443,9 @@ static void read_answer(struct sup *u)
         return;
     if (status == 401 || status == 403) {
         if (!u->heard) {
-            fr_complain("fullrank", "controller at %s refused the token (give its token file: --token-file)", u->s->server);
+            fr_complain("fullrank",
+                        "controller at %s refused the token (give its token file: --token-file)",
+                        u->s->server);
             finish(u, FR_EXIT_SERVER);
         }
         return;
@@ -441,7 +453,8 @@ static void read_answer(struct sup *u)
     if (status != 200)
         return; /* away, or not ready yet: the job goes on, the next report is due anyway */
     fr_message_memory_init(&mem, 1u << 20);
-    o = fullrank__supervise_order__unpack(&mem.alloc, u->reply.len, (const uint8_t *)fr_buf_str(&u->reply));
+    o = fullrank__supervise_order__unpack(&mem.alloc, u->reply.len,
+                                          (const uint8_t *)fr_buf_str(&u->reply));
     if (!o)
         return;
     if (u->said_away)
@@ -480,15 +493,18 @@ static void go_on_alone(struct sup *u)
         return;
     if (!u->heard) {
         if (age_s(u->heard_ns) > FR_SUPERVISE_AWAY_S) {
-            fr_complain("fullrank", "no controller answers at %s (start one, or leave --server out for a private one)",
-                        u->s->server);
+            fr_complain(
+                "fullrank",
+                "no controller answers at %s (start one, or leave --server out for a private one)",
+                u->s->server);
             finish(u, FR_EXIT_SERVER);
         }
         return;
     }
     if (!u->said_away) {
         u->said_away = true;
-        say(u, "%s: the controller is away; %s", u->job, attempt_lives(u) ? "the job runs on" : "waiting for it");
+        say(u, "%s: the controller is away; %s", u->job,
+            attempt_lives(u) ? "the job runs on" : "waiting for it");
     }
     if (u->state != FULLRANK__ATTEMPT_STATE__ATTEMPT_ENDED || age_s(from) < FR_SUPERVISE_AWAY_S)
         return;
@@ -496,9 +512,11 @@ static void go_on_alone(struct sup *u)
         finish(u, 0);
     } else if (u->alone < FR_SUPERVISE_ALONE_MAX) {
         u->alone++;
-        start_attempt(u, u->attempt + 1, u->epoch + 1, "the controller is away, the same nodes are used again");
+        start_attempt(u, u->attempt + 1, u->epoch + 1,
+                      "the controller is away, the same nodes are used again");
     } else {
-        say(u, "%s: gave up after %d attempts without the controller", u->job, FR_SUPERVISE_ALONE_MAX);
+        say(u, "%s: gave up after %d attempts without the controller", u->job,
+            FR_SUPERVISE_ALONE_MAX);
         finish(u, shell_code(u));
     }
 }
@@ -533,7 +551,8 @@ static void read_signals(struct sup *u, int fd)
 /* true: the last report was delivered, or was tried for long enough. */
 static bool is_over(const struct sup *u)
 {
-    bool told = u->heard_ns > u->code_ns && !u->dirty && fr_link_idle(u->link) && u->posted_ns > u->code_ns;
+    bool told =
+        u->heard_ns > u->code_ns && !u->dirty && fr_link_idle(u->link) && u->posted_ns > u->code_ns;
 
     return u->code >= 0 && (told || !u->heard || age_s(u->code_ns) > LAST_WORD_S);
 }
@@ -542,7 +561,8 @@ static void loop(struct sup *u, int sigs)
 {
     while (!is_over(u)) {
         double every_s = age_s(u->heard_ns) > AWAY_AFTER_S ? 0.5 : FR_SUPERVISE_TICK_MS / 1e3;
-        struct pollfd fds[4] = {{.fd = sigs, .events = POLLIN}, {.fd = fr_link_fd(u->link), .events = POLLIN}};
+        struct pollfd fds[4] = {{.fd = sigs, .events = POLLIN},
+                                {.fd = fr_link_fd(u->link), .events = POLLIN}};
         int wait_ms;
 
         if (fr_link_idle(u->link) && (u->dirty || age_s(u->posted_ns) >= every_s))
@@ -578,7 +598,8 @@ int fr_supervise_run(const struct fr_supervise *s)
     const struct passwd *pw = getpwuid(getuid());
     int sigs = open_signals(), code;
 
-    *u = (struct sup){.s = s, .tee = {.in = -1, .out = -1}, .exit_code = -1, .dead_rank = -1, .code = -1};
+    *u = (struct sup){
+        .s = s, .tee = {.in = -1, .out = -1}, .exit_code = -1, .dead_rank = -1, .code = -1};
     u->submitted_unix_ns = fr_unix_ns();
     u->heard_ns = fr_mono_ns();
     u->dirty = true;
@@ -591,10 +612,12 @@ int fr_supervise_run(const struct fr_supervise *s)
     if (!u->ops || !u->ops->launch) {
         fr_fail(&err, -ENOTSUP, "engine %s cannot launch a job here (engines: local)", s->engine);
         code = fr_cli_fail(FR_EXIT_USAGE, &err);
-    } else if (sigs < 0 || !u->workdir || fr_fs_mkdirs(s->state_dir, 0700, &err) < 0 || u->ops->open(s->state_dir, &u->engine, &err) < 0 ||
+    } else if (sigs < 0 || !u->workdir || fr_fs_mkdirs(s->state_dir, 0700, &err) < 0 ||
+               u->ops->open(s->state_dir, &u->engine, &err) < 0 ||
                fr_link_new(s->server, s->token, &u->link, &err) < 0) {
         if (!err.text[0])
-            fr_fail(&err, -EIO, "cannot start: the working directory is gone or there are no file descriptors");
+            fr_fail(&err, -EIO,
+                    "cannot start: the working directory is gone or there are no file descriptors");
         code = fr_cli_fail(FR_EXIT_FAILED, &err);
     } else if (save(u) < 0) {
         code = FR_EXIT_FAILED;
@@ -647,7 +670,8 @@ int fr_supervise_lead(char *const *argv, int *ret_code, struct fr_err *err)
     sigaction(SIGTERM, &sa, NULL);
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
-            return fr_fail(err, -errno, "lost sight of the supervisor %d: %s", (int)pid, strerror(errno));
+            return fr_fail(err, -errno, "lost sight of the supervisor %d: %s", (int)pid,
+                           strerror(errno));
     *ret_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     return 0;
 }

@@ -2,10 +2,11 @@
 /*
  * supervise.h - the owner of a job's processes, outside of every daemon
  *
- * One process a job, leader of its own session, subreaper of what the job leaves behind. It starts and ends
- * attempts as the controller orders, reports ten times a second, carries the job's error output, and ends with the job's
- * own exit code. When the controller is away the attempt runs on; when an attempt ends meanwhile, the
- * supervisor waits FR_SUPERVISE_AWAY_S for it and then starts the next attempt by itself on the same nodes.
+ * One process a job, leader of its own session, subreaper of what the job leaves behind. It starts
+ * and ends attempts as the controller orders, reports ten times a second, carries the job's error
+ * output, and ends with the job's own exit code. When the controller is away the attempt runs on;
+ * when an attempt ends meanwhile, the supervisor waits FR_SUPERVISE_AWAY_S for it and then starts
+ * the next attempt by itself on the same nodes.
  *
  * On disk (state_dir/supervise.json, written whole before an order is acted on): key, job, newest
  * order done, attempt, exit status.
@@ -20,9 +21,10 @@
 
 #include "base/err.h"
 
-#define FR_SUPERVISE_TICK_MS   100
-#define FR_SUPERVISE_AWAY_S    30.0 /* then an attempt that ended badly is started again without the controller */
-#define FR_SUPERVISE_ALONE_MAX 3    /* so often */
+#define FR_SUPERVISE_TICK_MS 100
+#define FR_SUPERVISE_AWAY_S                                                                        \
+    30.0 /* then an attempt that ended badly is started again without the controller */
+#define FR_SUPERVISE_ALONE_MAX 3 /* so often */
 #define FR_SUPERVISE_STOP_S    10.0
 
 struct fr_supervise {
@@ -36,11 +38,13 @@ struct fr_supervise {
     bool quiet; /* say nothing but errors */
 };
 
-/* Run the job to its end. The caller leads its own session (fr_supervise_lead). Returns the exit code. */
+/* Run the job to its end. The caller leads its own session (fr_supervise_lead). Returns the exit
+ * code. */
 int fr_supervise_run(const struct fr_supervise *s);
 
-/* 1: this process leads its session already. 0: a copy of it (argv) was run in a session of its own, signals passed on to it, and has
- * ended with *ret_code. Negative errno: it could not be started. */
+/* 1: this process leads its session already. 0: a copy of it (argv) was run in a session of its
+ * own, signals passed on to it, and has ended with *ret_code. Negative errno: it could not be
+ * started. */
 int fr_supervise_lead(char *const *argv, int *ret_code, struct fr_err *err);
 
 #endif /* FR_CLI_SUPERVISE_H */

@@ -30,7 +30,8 @@ double fr_svg_y(const struct fr_svg *s, double y)
 
 void fr_svg_begin(struct fr_svg *s, const char *what)
 {
-    fr_buf_printf(s->out, "<svg viewBox=\"0 0 %.0f %.0f\" role=\"img\" aria-label=\"", s->width, s->height);
+    fr_buf_printf(s->out, "<svg viewBox=\"0 0 %.0f %.0f\" role=\"img\" aria-label=\"", s->width,
+                  s->height);
     fr_html_escape(s->out, what);
     fr_buf_puts(s->out, "\">\n");
 }
@@ -40,9 +41,11 @@ void fr_svg_end(struct fr_svg *s)
     fr_buf_puts(s->out, "</svg>\n");
 }
 
-void fr_svg_text(struct fr_svg *s, double px, double py, const char *anchor, const char *text, const char *cls)
+void fr_svg_text(struct fr_svg *s, double px, double py, const char *anchor, const char *text,
+                 const char *cls)
 {
-    fr_buf_printf(s->out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" class=\"%s\">", px, py, anchor, cls);
+    fr_buf_printf(s->out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" class=\"%s\">", px, py,
+                  anchor, cls);
     fr_html_escape(s->out, text);
     fr_buf_puts(s->out, "</text>\n");
 }
@@ -57,14 +60,18 @@ void fr_svg_axes(struct fr_svg *s, const char *x_title, const char *y_title)
         double py = fr_svg_y(s, y);
 
         snprintf(text, sizeof text, "%.6g", fabs(y) < dy * 1e-6 ? 0.0 : y);
-        fr_buf_printf(s->out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>", s->left, right, py, py);
+        fr_buf_printf(s->out,
+                      "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>",
+                      s->left, right, py, py);
         fr_svg_text(s, s->left - 6, py + 4, "end", text, "tick");
     }
     for (double x = ceil(s->x0 / dx) * dx; x <= s->x1 + dx * 1e-9; x += dx) {
         double px = fr_svg_x(s, x);
 
         snprintf(text, sizeof text, "%.6g", fabs(x) < dx * 1e-6 ? 0.0 : x);
-        fr_buf_printf(s->out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>", px, px, s->top, bottom);
+        fr_buf_printf(s->out,
+                      "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>", px,
+                      px, s->top, bottom);
         fr_svg_text(s, px, bottom + 16, "middle", text, "tick");
     }
     fr_svg_text(s, right, s->height - 4, "end", x_title, "title");
@@ -76,8 +83,8 @@ void fr_svg_dot(struct fr_svg *s, double x, double y, const char *cls)
 {
     if (isnan(x) || isnan(y) || isinf(y))
         return;
-    fr_buf_printf(s->out, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"1.7\"/>", cls, fr_svg_x(s, x),
-                  fr_svg_y(s, y > s->y1 ? s->y1 : y));
+    fr_buf_printf(s->out, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"1.7\"/>", cls,
+                  fr_svg_x(s, x), fr_svg_y(s, y > s->y1 ? s->y1 : y));
 }
 
 void fr_svg_line(struct fr_svg *s, const double *x, const double *y, size_t n, const char *cls)
@@ -90,7 +97,8 @@ void fr_svg_line(struct fr_svg *s, const double *x, const double *y, size_t n, c
             pen = 0;
             continue;
         }
-        fr_buf_printf(s->out, "%c%.1f %.1f", pen ? 'L' : 'M', fr_svg_x(s, x[i]), fr_svg_y(s, y[i] > s->y1 ? s->y1 : y[i]));
+        fr_buf_printf(s->out, "%c%.1f %.1f", pen ? 'L' : 'M', fr_svg_x(s, x[i]),
+                      fr_svg_y(s, y[i] > s->y1 ? s->y1 : y[i]));
         pen = 1;
     }
     fr_buf_puts(s->out, "\"/>\n");
@@ -103,19 +111,22 @@ void fr_svg_mark(struct fr_svg *s, double x, int row, const char *label, const c
     if (isnan(x) || x < s->x0 || x > s->x1)
         return;
     px = fr_svg_x(s, x);
-    fr_buf_printf(s->out, "<line class=\"mark %s\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>", cls, px, px, s->top,
-                  s->height - s->bottom);
+    fr_buf_printf(s->out,
+                  "<line class=\"mark %s\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>", cls,
+                  px, px, s->top, s->height - s->bottom);
     fr_svg_text(s, px + 4, s->top + 12 + 14 * row, "start", label, cls);
 }
 
-void fr_svg_bar(struct fr_svg *s, double x0, double x1, double top, double bottom, const char *tip, const char *cls)
+void fr_svg_bar(struct fr_svg *s, double x0, double x1, double top, double bottom, const char *tip,
+                const char *cls)
 {
     double a = fr_svg_x(s, x0 < s->x0 ? s->x0 : x0), b = fr_svg_x(s, x1 > s->x1 ? s->x1 : x1);
 
     if (isnan(a) || isnan(b))
         return;
-    fr_buf_printf(s->out, "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><title>", cls, a, top,
-                  b - a < 2 ? 2 : b - a, bottom - top);
+    fr_buf_printf(s->out,
+                  "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><title>",
+                  cls, a, top, b - a < 2 ? 2 : b - a, bottom - top);
     fr_html_escape(s->out, tip);
     fr_buf_puts(s->out, "</title></rect>\n");
 }

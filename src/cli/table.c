@@ -21,10 +21,13 @@
 static const struct {
     const char *state, *sgr;
 } COLORS[] = {
-    {"healthy", "38;5;36"},   {"running", "38;5;36"},  {"done", "38;5;36"},      {"suspect", "38;5;214"}, {"probation", "38;5;214"},
-    {"verifying", "38;5;214"}, {"stuck", "38;5;202"},  {"draining", "38;5;202"}, {"drained", "38;5;202"}, {"down", "38;5;202"},
-    {"failed", "38;5;202"},   {"gone", "38;5;202"},    {"stopped", "38;5;202"},  {"zombie", "38;5;202"},  {"unknown", "38;5;245"},
-    {"lost", "38;5;245"},     {"cancelled", "38;5;245"}, {"queued", "38;5;117"}, {"starting", "38;5;117"}, {"stopping", "38;5;214"},
+    {"healthy", "38;5;36"},   {"running", "38;5;36"},    {"done", "38;5;36"},
+    {"suspect", "38;5;214"},  {"probation", "38;5;214"}, {"verifying", "38;5;214"},
+    {"stuck", "38;5;202"},    {"draining", "38;5;202"},  {"drained", "38;5;202"},
+    {"down", "38;5;202"},     {"failed", "38;5;202"},    {"gone", "38;5;202"},
+    {"stopped", "38;5;202"},  {"zombie", "38;5;202"},    {"unknown", "38;5;245"},
+    {"lost", "38;5;245"},     {"cancelled", "38;5;245"}, {"queued", "38;5;117"},
+    {"starting", "38;5;117"}, {"stopping", "38;5;214"},
 };
 
 const char *fr_table_color(const char *state)
@@ -87,7 +90,10 @@ static void put_time(const char *text, struct fr_buf *b)
     tn = (time_t)(now / FR_NS_PER_S);
     localtime_r(&ts, &tm);
     localtime_r(&tn, &today);
-    strftime(s, sizeof s, tm.tm_yday == today.tm_yday && tm.tm_year == today.tm_year ? "%H:%M:%S" : "%Y-%m-%d %H:%M", &tm);
+    strftime(s, sizeof s,
+             tm.tm_yday == today.tm_yday && tm.tm_year == today.tm_year ? "%H:%M:%S"
+                                                                        : "%Y-%m-%d %H:%M",
+             &tm);
     fr_buf_puts(b, s);
 }
 
@@ -193,7 +199,8 @@ static size_t bytes_of(const char *s, size_t n)
     return i;
 }
 
-static int choose(const struct fr_column *cols, const char *fields, const struct fr_column **ret, size_t *ret_n, struct fr_err *err)
+static int choose(const struct fr_column *cols, const char *fields, const struct fr_column **ret,
+                  size_t *ret_n, struct fr_err *err)
 {
     size_t n = 0, all = 0;
 
@@ -215,7 +222,8 @@ static int choose(const struct fr_column *cols, const char *fields, const struct
 
             for (i = 0; i < all; i++)
                 fr_buf_printf(&b, "%s%s", i ? ", " : "", cols[i].name);
-            fr_fail(err, -EINVAL, "--fields: no column %s (there are: %.300s)", want, fr_buf_str(&b));
+            fr_fail(err, -EINVAL, "--fields: no column %s (there are: %.300s)", want,
+                    fr_buf_str(&b));
             fr_buf_fini(&b);
             return -EINVAL;
         }
@@ -259,7 +267,8 @@ static void csv_value(const struct fr_json *v, enum fr_show show, struct fr_buf 
     fr_buf_fini(&b);
 }
 
-static void print_csv(const struct fr_column *const *cols, size_t ncols, const struct fr_json *items, bool header, struct fr_buf *out)
+static void print_csv(const struct fr_column *const *cols, size_t ncols,
+                      const struct fr_json *items, bool header, struct fr_buf *out)
 {
     for (size_t c = 0; header && c < ncols; c++)
         fr_buf_printf(out, "%s%s", cols[c]->name, c + 1 < ncols ? "," : "\n");
@@ -270,7 +279,8 @@ static void print_csv(const struct fr_column *const *cols, size_t ncols, const s
         }
 }
 
-static void put_cell(const char *s, size_t width, size_t max, bool right, bool last, const char *sgr, struct fr_buf *out)
+static void put_cell(const char *s, size_t width, size_t max, bool right, bool last,
+                     const char *sgr, struct fr_buf *out)
 {
     size_t w = width_of(s), pad;
     bool cut = max && w > max;
@@ -295,8 +305,9 @@ static void put_cell(const char *s, size_t width, size_t max, bool right, bool l
     fr_buf_puts(out, last ? "\n" : "  ");
 }
 
-static void print_table(const struct fr_column *const *cols, size_t ncols, const struct fr_json *items,
-                        const struct fr_table_style *st, struct fr_buf *out)
+static void print_table(const struct fr_column *const *cols, size_t ncols,
+                        const struct fr_json *items, const struct fr_table_style *st,
+                        struct fr_buf *out)
 {
     size_t rows = fr_json_len(items);
     FR_CLEANUP(fr_freep) char **cell = fr_xcalloc(rows * ncols + 1, sizeof *cell);
@@ -310,7 +321,9 @@ static void print_table(const struct fr_column *const *cols, size_t ncols, const
         for (size_t r = 0; r < rows; r++) {
             size_t w;
 
-            cell[r * ncols + c] = fr_xstrdup(fr_table_text(fr_table_value(fr_json_at(items, st->reverse ? rows - 1 - r : r), cols[c]->path), cols[c]->show, &b));
+            cell[r * ncols + c] = fr_xstrdup(fr_table_text(
+                fr_table_value(fr_json_at(items, st->reverse ? rows - 1 - r : r), cols[c]->path),
+                cols[c]->show, &b));
             w = width_of(cell[r * ncols + c]);
             if (max && w > max)
                 w = max;
@@ -319,20 +332,22 @@ static void print_table(const struct fr_column *const *cols, size_t ncols, const
         }
     }
     for (size_t c = 0; !st->no_header && c < ncols; c++)
-        put_cell(cols[c]->title, width[c], 0, is_number(cols[c]->show), c + 1 == ncols, st->color ? "1" : "", out);
+        put_cell(cols[c]->title, width[c], 0, is_number(cols[c]->show), c + 1 == ncols,
+                 st->color ? "1" : "", out);
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < ncols; c++) {
             char *s = cell[r * ncols + c];
 
-            put_cell(s, width[c], st->cut ? cols[c]->max : 0, is_number(cols[c]->show), c + 1 == ncols,
+            put_cell(s, width[c], st->cut ? cols[c]->max : 0, is_number(cols[c]->show),
+                     c + 1 == ncols,
                      st->color && cols[c]->show == FR_SHOW_STATE ? fr_table_color(s) : "", out);
             free(s);
         }
     fr_buf_fini(&b);
 }
 
-int fr_table_print(const struct fr_column *cols, const struct fr_json *items, const struct fr_table_style *st, struct fr_buf *out,
-                   struct fr_err *err)
+int fr_table_print(const struct fr_column *cols, const struct fr_json *items,
+                   const struct fr_table_style *st, struct fr_buf *out, struct fr_err *err)
 {
     const struct fr_column *chosen[COLUMNS_MAX];
     size_t n = 0;
@@ -353,7 +368,8 @@ int fr_table_print(const struct fr_column *cols, const struct fr_json *items, co
     return 0;
 }
 
-void fr_table_card(const struct fr_column *cols, const struct fr_json *obj, bool color, struct fr_buf *out)
+void fr_table_card(const struct fr_column *cols, const struct fr_json *obj, bool color,
+                   struct fr_buf *out)
 {
     struct fr_buf b = FR_BUF_INIT;
     size_t width = 0;
@@ -368,8 +384,8 @@ void fr_table_card(const struct fr_column *cols, const struct fr_json *obj, bool
         if (!v || strcmp(s, "-") == 0)
             continue;
         sgr = color && c->show == FR_SHOW_STATE ? fr_table_color(s) : "";
-        fr_buf_printf(out, "%-*s  %s%s%s%s%s\n", (int)width, c->title, *sgr ? "\033[" : "", sgr, *sgr ? "m" : "", s,
-                      *sgr ? "\033[0m" : "");
+        fr_buf_printf(out, "%-*s  %s%s%s%s%s\n", (int)width, c->title, *sgr ? "\033[" : "", sgr,
+                      *sgr ? "m" : "", s, *sgr ? "\033[0m" : "");
     }
     fr_buf_fini(&b);
 }

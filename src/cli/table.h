@@ -2,8 +2,9 @@
 /*
  * table.h - print objects of the API as a table, as CSV, or one JSON object a line
  *
- * A listing is a table of columns: name, title, path into the object, how it is shown. Text stands left,
- * numbers right, the unknown is "-" (in CSV: nothing). Control characters of foreign names are shown as "?".
+ * A listing is a table of columns: name, title, path into the object, how it is shown. Text stands
+ * left, numbers right, the unknown is "-" (in CSV: nothing). Control characters of foreign names
+ * are shown as "?".
  *
  * Unit:    as the API: base units; people get scaled ones, CSV gets them unscaled.
  */
@@ -19,26 +20,26 @@
 
 enum fr_show {
     FR_SHOW_TEXT = 0,
-    FR_SHOW_STATE,   /* text with a colour of its own */
+    FR_SHOW_STATE, /* text with a colour of its own */
     FR_SHOW_INT,
-    FR_SHOW_NUM,     /* %.4g */
+    FR_SHOW_NUM, /* %.4g */
     FR_SHOW_SECONDS,
     FR_SHOW_BYTES,
-    FR_SHOW_RATE,    /* bytes/s */
+    FR_SHOW_RATE, /* bytes/s */
     FR_SHOW_RATIO,
-    FR_SHOW_FACTOR,  /* 1.9x */
-    FR_SHOW_TIME,    /* 12:00:03, local; the date too when it is another day */
-    FR_SHOW_LIST,    /* joined by spaces */
-    FR_SHOW_NODES,   /* folded: n[0-3] */
-    FR_SHOW_COUNT    /* members of an array */
+    FR_SHOW_FACTOR, /* 1.9x */
+    FR_SHOW_TIME,   /* 12:00:03, local; the date too when it is another day */
+    FR_SHOW_LIST,   /* joined by spaces */
+    FR_SHOW_NODES,  /* folded: n[0-3] */
+    FR_SHOW_COUNT   /* members of an array */
 };
 
 struct fr_column {
-    const char *name;  /* of --fields; NULL ends the table */
+    const char *name; /* of --fields; NULL ends the table */
     const char *title;
-    const char *path;  /* "agent.version" */
+    const char *path; /* "agent.version" */
     enum fr_show show;
-    size_t max;        /* most characters on a terminal, 0: no limit */
+    size_t max; /* most characters on a terminal, 0: no limit */
 };
 
 struct fr_table_style {
@@ -55,11 +56,12 @@ const struct fr_json *fr_table_value(const struct fr_json *obj, const char *path
 const char *fr_table_text(const struct fr_json *v, enum fr_show show, struct fr_buf *b);
 
 /* Append the listing. -EINVAL when --fields names a column that is not there. */
-int fr_table_print(const struct fr_column *cols, const struct fr_json *items, const struct fr_table_style *st, struct fr_buf *out,
-                   struct fr_err *err);
+int fr_table_print(const struct fr_column *cols, const struct fr_json *items,
+                   const struct fr_table_style *st, struct fr_buf *out, struct fr_err *err);
 
 /* Append "title: value" lines of one object, absent ones left out. */
-void fr_table_card(const struct fr_column *cols, const struct fr_json *obj, bool color, struct fr_buf *out);
+void fr_table_card(const struct fr_column *cols, const struct fr_json *obj, bool color,
+                   struct fr_buf *out);
 
 /* Append text with control characters as "?", so that a name cannot move the cursor. */
 void fr_table_safe(struct fr_buf *out, const char *s);

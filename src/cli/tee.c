@@ -45,7 +45,8 @@ static bool flush(struct fr_tee *t)
             break; /* nobody reads it any more: the job goes on */
         if (poll(&p, 1, 0) == 0)
             return false;
-        /* At most PIPE_BUF fits for sure when poll says so; the file may be shared, so it stays in blocking mode. */
+        /* At most PIPE_BUF fits for sure when poll says so; the file may be shared, so it stays in
+         * blocking mode. */
         done = write(t->out, t->buf + t->at, n < PIPE_BUF ? n : PIPE_BUF);
         if (done < 0 && errno == EINTR)
             continue;

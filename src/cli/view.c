@@ -24,7 +24,8 @@ static double mono_s(void)
 
 void fr_view_init(struct fr_view *v, struct fr_client *c, int fd, bool terminal, bool color)
 {
-    *v = (struct fr_view){.client = c, .fd = fd, .terminal = terminal, .color = color, .every_s = 5};
+    *v =
+        (struct fr_view){.client = c, .fd = fd, .terminal = terminal, .color = color, .every_s = 5};
 }
 
 void fr_view_fini(struct fr_view *v)
@@ -78,9 +79,13 @@ int fr_view_fetch(struct fr_view *v, struct fr_err *err)
     if (rc == 0)
         rc = fetch_one(v->client, fr_client_path(&path, "/api/v1/jobs/%s", v->job), &v->data, err);
     if (rc == 0)
-        rc = fetch_one(v->client, fr_client_path(&path, "/api/v1/incidents?limit=100&job=%s", v->job), &v->incidents, err);
+        rc = fetch_one(v->client,
+                       fr_client_path(&path, "/api/v1/incidents?limit=100&job=%s", v->job),
+                       &v->incidents, err);
     if (rc == 0)
-        rc = fetch_one(v->client, fr_client_path(&path, "/api/v1/decisions?limit=100&job=%s", v->job), &v->decisions, err);
+        rc = fetch_one(v->client,
+                       fr_client_path(&path, "/api/v1/decisions?limit=100&job=%s", v->job),
+                       &v->decisions, err);
     if (rc == 0)
         rc = fetch_one(v->client, "/api/v1/nodes", &v->nodes, err);
     if (rc == 0)
@@ -183,7 +188,8 @@ static void put_numbers(const struct fr_view *v, struct fr_buf *b)
     const struct fr_json *j = v->data;
     struct fr_unit_text t;
 
-    fr_buf_printf(b, "step %lld/%lld", (long long)fr_json_int(j, "step", 0), (long long)fr_json_int(j, "total_steps", 0));
+    fr_buf_printf(b, "step %lld/%lld", (long long)fr_json_int(j, "step", 0),
+                  (long long)fr_json_int(j, "total_steps", 0));
     if (!isnan(fr_json_num(j, "loss", NAN)))
         fr_buf_printf(b, "  loss %.4f", fr_json_num(j, "loss", NAN));
     fr_buf_printf(b, "  step time %s", fr_fmt_seconds(fr_json_num(j, "step_s", NAN), &t));
@@ -194,8 +200,10 @@ static void put_numbers(const struct fr_view *v, struct fr_buf *b)
 static void draw_block(struct fr_view *v, struct fr_buf *out)
 {
     FR_CLEANUP(fr_buf_fini) struct fr_buf b = FR_BUF_INIT;
-    const struct fr_json *j = v->data, *groups = fr_json_get(j, "groups"), *nodes = fr_json_get(v->nodes, "items");
-    double total = fr_json_num(j, "total_steps", 0), done = total > 0 ? fr_json_num(j, "step", 0) / total : 0;
+    const struct fr_json *j = v->data, *groups = fr_json_get(j, "groups"),
+                         *nodes = fr_json_get(v->nodes, "items");
+    double total = fr_json_num(j, "total_steps", 0),
+           done = total > 0 ? fr_json_num(j, "step", 0) / total : 0;
     struct fr_unit_text t;
 
     fr_table_safe(&b, v->job);
@@ -204,7 +212,8 @@ static void draw_block(struct fr_view *v, struct fr_buf *out)
     fr_buf_printf(&b, "  attempt %lld  ", (long long)fr_json_int(j, "attempt", 0));
     put_numbers(v, &b);
     if (mono_s() - v->fetched_s > 2)
-        fr_buf_printf(&b, "  (%.0f s old: the controller does not answer)", mono_s() - v->fetched_s);
+        fr_buf_printf(&b, "  (%.0f s old: the controller does not answer)",
+                      mono_s() - v->fetched_s);
     line(v, out, &b);
 
     fr_buf_reset(&b);
@@ -219,7 +228,8 @@ static void draw_block(struct fr_view *v, struct fr_buf *out)
     for (size_t i = 0; i < fr_json_len(groups) && i < 6; i++) {
         const struct fr_json *g = fr_json_at(groups, i);
 
-        fr_buf_printf(&b, "%s%s %s ", i ? " | " : " ", fr_json_str(g, "name", "?"), fr_json_str(g, "op", "?"));
+        fr_buf_printf(&b, "%s%s %s ", i ? " | " : " ", fr_json_str(g, "name", "?"),
+                      fr_json_str(g, "op", "?"));
         fr_buf_printf(&b, "%s/s", fr_fmt_bytes(fr_json_num(g, "busbw_bytes_per_s", NAN), &t));
     }
     line(v, out, &b);
@@ -234,7 +244,8 @@ static void draw_block(struct fr_view *v, struct fr_buf *out)
         fr_buf_putc(&b, ' ');
         put_state(v, fr_json_str(n, "state", "unknown"), &b);
         for (size_t k = 0; k < fr_json_len(ranks); k++)
-            fr_buf_printf(&b, "%s%.0f", k ? "," : " ", fr_json_value_num(fr_json_at(ranks, k), NAN));
+            fr_buf_printf(&b, "%s%.0f", k ? "," : " ",
+                          fr_json_value_num(fr_json_at(ranks, k), NAN));
     }
     line(v, out, &b);
 }
@@ -255,8 +266,9 @@ static bool draw_news(struct fr_view *v)
         v->seen_incident = fr_json_int(x, "id", 0);
         if (fr_json_int(x, "rank", -1) >= 0)
             snprintf(rank, sizeof rank, " rank %lld", (long long)fr_json_int(x, "rank", -1));
-        fr_view_say(v, "FOUND    %s %s%s, cause %s, sure %.0f %%: %s", fr_json_str(x, "kind", "?"), fr_json_str(x, "node", "the job"), rank,
-                    fr_json_str(x, "cause", "unknown"), 100 * fr_json_num(x, "confidence", NAN),
+        fr_view_say(v, "FOUND    %s %s%s, cause %s, sure %.0f %%: %s", fr_json_str(x, "kind", "?"),
+                    fr_json_str(x, "node", "the job"), rank, fr_json_str(x, "cause", "unknown"),
+                    100 * fr_json_num(x, "confidence", NAN),
                     fr_json_value_str(fr_json_at(lines, 0), ""));
         news = true;
     }
@@ -267,14 +279,16 @@ static bool draw_news(struct fr_view *v)
         if (fr_json_int(d, "id", 0) <= v->seen_decision)
             continue;
         v->seen_decision = fr_json_int(d, "id", 0);
-        fr_view_say(v, "DECIDED  %s %s: %s", fr_json_str(d, "choice", "?"), fr_json_str(d, "node", ""), fr_json_str(d, "reason", ""));
+        fr_view_say(v, "DECIDED  %s %s: %s", fr_json_str(d, "choice", "?"),
+                    fr_json_str(d, "node", ""), fr_json_str(d, "reason", ""));
         news = true;
     }
     if (attempt > v->seen_attempt) {
         FR_CLEANUP(fr_buf_fini) struct fr_buf b = FR_BUF_INIT;
 
         v->seen_attempt = attempt;
-        fr_view_say(v, "ATTEMPT  %lld on %s", (long long)attempt, fr_table_text(fr_json_get(v->data, "node_list"), FR_SHOW_LIST, &b));
+        fr_view_say(v, "ATTEMPT  %lld on %s", (long long)attempt,
+                    fr_table_text(fr_json_get(v->data, "node_list"), FR_SHOW_LIST, &b));
         news = true;
     }
     return news;

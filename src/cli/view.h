@@ -17,11 +17,11 @@ struct fr_view {
     char job[64];             /* "" while not known: the newest job is taken */
     int fd;
     bool terminal, color;
-    double every_s;           /* plain lines: at most one in so many seconds without news */
-    struct fr_json *data;     /* the job, as the API gives it; NULL while nothing came */
+    double every_s;       /* plain lines: at most one in so many seconds without news */
+    struct fr_json *data; /* the job, as the API gives it; NULL while nothing came */
     struct fr_json *nodes, *incidents, *decisions;
-    double fetched_s;         /* age base: when the data came, monotonic seconds */
-    int lines;                /* of the block on the screen */
+    double fetched_s; /* age base: when the data came, monotonic seconds */
+    int lines;        /* of the block on the screen */
     int64_t seen_incident, seen_decision, seen_attempt;
     double said_s;
 };

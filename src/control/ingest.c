@@ -20,6 +20,8 @@
 #include "wire/record.h"
 
 #define OFFSET_WINDOW_NS 30000000000ull
+#define MEETING_NS       5000000000ull
+#define WALL_TRUST_NS    60000000000ll
 #define COMM_RUNS_MAX    64
 
 _Static_assert((int)FR_PROC_STOPPED == (int)FULLRANK__PROC_STATE__PROC_STOPPED &&
@@ -28,16 +30,26 @@ _Static_assert((int)FR_PROC_STOPPED == (int)FULLRANK__PROC_STATE__PROC_STOPPED &
 
 /* --- clocks --- */
 
+static int64_t smallest_offset(const struct fr_cnode *n)
+{
+    if (!n->offset_known[0])
+        return n->offset_ns[1];
+    return n->offset_known[1] && n->offset_ns[1] < n->offset_ns[0] ? n->offset_ns[1]
+                                                                   : n->offset_ns[0];
+}
+
+/* Find what is added to a time of this report. */
 static void update_offset(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r)
 {
     int64_t off = (int64_t)c->now_ns - (int64_t)r->mono_ns;
+    int64_t by_wall = r->unix_ns - c->unix_offset_ns - (int64_t)r->mono_ns;
 
-    if (r->spooled) { /* written long before it was received; the wall clocks are the better guess */
-        if (!n->offset_known[0] && !n->offset_known[1]) {
-            n->offset_ns[1] = r->unix_ns - c->unix_offset_ns - (int64_t)r->mono_ns;
-            n->offset_known[1] = true;
-            n->window_ns = c->now_ns;
-        }
+    if (r->spooled) { /* written long before it came: its arrival says nothing */
+        bool known =
+            (n->offset_known[0] || n->offset_known[1]) && strcmp(n->boot_id, r->boot_id) == 0;
+
+        n->offset_now_ns =
+            known ? smallest_offset(n) : r->unix_ns - c->unix_offset_ns - (int64_t)r->mono_ns;
         return;
     }
     if (c->now_ns - n->window_ns > OFFSET_WINDOW_NS) {
@@ -50,18 +62,22 @@ static void update_offset(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__
         n->offset_ns[0] = off;
         n->offset_known[0] = true;
     }
+    n->offset_now_ns = smallest_offset(n);
+    /* Just met, it may send what it held back while nobody answered: until a fresh report has come,
+     * arrivals say too little, and the wall clocks, when they nearly agree, say more. */
+    if (c->now_ns - n->met_ns < MEETING_NS && by_wall < n->offset_now_ns &&
+        n->offset_now_ns - by_wall < WALL_TRUST_NS)
+        n->offset_now_ns = by_wall;
 }
 
 static uint64_t map_ns(const struct fr_ctl *c, const struct fr_cnode *n, uint64_t t)
 {
-    int64_t off, at;
+    int64_t at;
 
-    if (t == 0 || t > INT64_MAX / 2)
+    if (t == 0 || t > INT64_MAX / 2 || n->offset_now_ns > INT64_MAX / 2 ||
+        n->offset_now_ns < -INT64_MAX / 2)
         return 0;
-    off = n->offset_known[0] ? n->offset_ns[0] : n->offset_ns[1];
-    if (n->offset_known[0] && n->offset_known[1] && n->offset_ns[1] < off)
-        off = n->offset_ns[1];
-    at = (int64_t)t + off;
+    at = (int64_t)t + n->offset_now_ns;
     if (at <= 0)
         return 1;
     return (uint64_t)at > c->now_ns ? c->now_ns : (uint64_t)at;
@@ -69,7 +85,8 @@ static uint64_t map_ns(const struct fr_ctl *c, const struct fr_cnode *n, uint64_
 
 /* --- who is who --- */
 
-static struct fr_cjob *find_job(struct fr_ctl *c, const struct fr_cnode *n, const char *job, uint64_t epoch)
+static struct fr_cjob *find_job(struct fr_ctl *c, const struct fr_cnode *n, const char *job,
+                                uint64_t epoch)
 {
     struct fr_cjob *j = n->job && strcmp(n->job->job, job) == 0 ? n->job : fr_ctl_job(c, job);
 
@@ -84,8 +101,8 @@ static struct fr_cjob *find_job(struct fr_ctl *c, const struct fr_cnode *n, cons
 }
 
 /* The job when the rank is one that this node holds in the current attempt, else NULL. */
-static struct fr_cjob *find_rank(struct fr_ctl *c, const struct fr_cnode *n, const char *job, uint64_t epoch,
-                                 uint32_t rank)
+static struct fr_cjob *find_rank(struct fr_ctl *c, const struct fr_cnode *n, const char *job,
+                                 uint64_t epoch, uint32_t rank)
 {
     struct fr_cjob *j = find_job(c, n, job, epoch);
     const struct fr_cattempt *a = j ? fr_job_current(j) : NULL;
@@ -103,7 +120,8 @@ static struct fr_cjob *find_rank(struct fr_ctl *c, const struct fr_cnode *n, con
 
 static struct fr_ccomm *comm_slot(const struct fr_cjob *j, uint64_t hash, uint32_t instance)
 {
-    uint32_t i = (uint32_t)((hash ^ instance * 0x9e3779b97f4a7c15ull) * 0xff51afd7ed558ccdull >> 33);
+    uint32_t i =
+        (uint32_t)((hash ^ instance * 0x9e3779b97f4a7c15ull) * 0xff51afd7ed558ccdull >> 33);
 
     for (i &= j->comms_cap - 1; j->comms[i].hash; i = (i + 1) & (j->comms_cap - 1))
         if (j->comms[i].hash == hash && j->comms[i].instance == instance)
@@ -158,7 +176,8 @@ static void take_comm(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Comm
         return;
     }
     for (size_t i = 0; i < m->n_runs; i += 3) {
-        uint64_t last = m->runs[i] + (uint64_t)m->runs[i + 1] * (m->runs[i + 2] ? m->runs[i + 2] - 1 : 0);
+        uint64_t last =
+            m->runs[i] + (uint64_t)m->runs[i + 1] * (m->runs[i + 2] ? m->runs[i + 2] - 1 : 0);
 
         if (m->runs[i + 2] == 0 || m->runs[i + 2] > m->size || last >= j->nranks) {
             j->foreign++;
@@ -236,7 +255,8 @@ static void take_grid(struct fr_cjob *j, uint32_t rank, const Fullrank__Rank *m)
         index[d] = m->grid_index[d];
         size[d] = m->grid_size[d];
     }
-    if (memcmp(index, k->grid_index, sizeof index) == 0 && memcmp(size, k->grid_size, sizeof size) == 0)
+    if (memcmp(index, k->grid_index, sizeof index) == 0 &&
+        memcmp(size, k->grid_size, sizeof size) == 0)
         return;
     memcpy(k->grid_index, index, sizeof index);
     memcpy(k->grid_size, size, sizeof size);
@@ -347,8 +367,10 @@ static void take_progress(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__
         fr_judge_progress(j->judge, m->rank, key, &o);
 }
 
-/* Returns the newest step of the report, for its acknowledgement. */
-static uint64_t take_steps(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r, struct fr_cjob **ret_job)
+/* Returns the newest step of the report, for its acknowledgement. late: told behind newer ones, for
+ * the record only. */
+static uint64_t take_steps(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r,
+                           bool late, struct fr_cjob **ret_job)
 {
     uint64_t newest = 0;
 
@@ -371,7 +393,8 @@ static uint64_t take_steps(struct fr_ctl *c, struct fr_cnode *n, const Fullrank_
 
         if (!j)
             continue;
-        fr_judge_step(j->judge, m->rank, &o);
+        if (!late)
+            fr_judge_step(j->judge, m->rank, &o);
         fr_steps_add(c, j, &s);
         if (m->step > newest) {
             newest = m->step;
@@ -482,14 +505,45 @@ static void take_test(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Test
         fr_node_tested(c, n, n->test_passed, n->test_detail);
 }
 
-static void take_all(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r)
-{
-    struct fr_cjob *step_job = NULL;
+/* What one report said that its acknowledgement waits for. */
+struct told {
+    struct fr_cjob *job;
     uint64_t step;
+};
+
+static void take_answers(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r)
+{
+    for (size_t i = 0; i < r->n_evidence; i++)
+        fr_act_evidence(c, n, r->evidence[i]->incident, r->evidence[i]->name,
+                        r->evidence[i]->data.data, r->evidence[i]->data.len, r->evidence[i]->last);
+    for (size_t i = 0; i < r->n_tests; i++)
+        take_test(c, n, r->tests[i]);
+}
+
+/* A report of the past, out of a spool or sent again behind newer ones: what it says of how things
+ * stand is outdated; what has happened has happened. */
+static struct told take_history(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r)
+{
+    struct told t = {0};
+
+    for (size_t i = 0; i < r->n_comms; i++)
+        take_comm(c, n, r->comms[i]);
+    for (size_t i = 0; i < r->n_events; i++)
+        if (r->events[i]->state == FULLRANK__PROC_STATE__PROC_GONE)
+            take_event(c, n, r->events[i]);
+    for (size_t i = 0; i < r->n_spans; i++)
+        take_span(c, n, r->spans[i]);
+    t.step = take_steps(c, n, r, true, &t.job);
+    take_answers(c, n, r);
+    return t;
+}
+
+static struct told take_all(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r)
+{
+    struct told t = {0};
 
     if (r->info)
         take_info(n, r->info);
-    fr_node_heard(c, n);
     if (n->job && n->job->judging)
         fr_judge_heard(n->job->judge, n->job_index, c->now_ns);
     for (size_t i = 0; i < r->n_comms; i++)
@@ -503,28 +557,90 @@ static void take_all(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Repor
     for (size_t i = 0; i < r->n_spans; i++)
         take_span(c, n, r->spans[i]);
     take_records(c, n, &r->records);
-    step = take_steps(c, n, r, &step_job);
-    for (size_t i = 0; i < r->n_evidence; i++)
-        fr_act_evidence(c, n, r->evidence[i]->incident, r->evidence[i]->name, r->evidence[i]->data.data,
-                        r->evidence[i]->data.len, r->evidence[i]->last);
-    for (size_t i = 0; i < r->n_tests; i++)
-        take_test(c, n, r->tests[i]);
+    t.step = take_steps(c, n, r, false, &t.job);
+    take_answers(c, n, r);
     if (r->self)
         take_self(c, n, r->self);
     if (r->pressure)
         take_pressure(c, n, r->pressure);
-    fr_reply_note(c, n, r->seq, step_job, step);
+    return t;
+}
+
+/*
+ * An agent that meets a new controller sends its newest report first, learns that the controller is
+ * another one, and then sends again, in order, what the old one had not acknowledged: first..N-1, N
+ * itself, N+1. So N may be acknowledged only when it comes again or something newer comes: then
+ * everything before it is here.
+ */
+static void settle(struct fr_ctl *c, struct fr_cnode *n)
+{
+    if (n->settled)
+        return;
+    n->settled = true;
+    fr_reply_note(c, n, n->first_seq, n->job, n->first_step);
+}
+
+static void take_in_order(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r)
+{
+    struct told t;
+
+    if (r->spooled) { /* the agent deletes it by itself; its numbers are not those of the live ones
+                       */
+        c->counts.reports++;
+        take_history(c, n, r);
+        return;
+    }
+    if (r->seq > n->last_seq) {
+        bool first = n->last_seq == 0;
+
+        if (!first)
+            settle(c, n);
+        if (r->full)
+            n->want_full = false;
+        n->last_seq = r->seq;
+        c->counts.reports++;
+        t = take_all(c, n, r);
+        if (first) {
+            n->first_seq = r->seq;
+            n->first_step = t.step;
+        } else {
+            fr_reply_note(c, n, r->seq, t.job, t.step);
+        }
+    } else if (!n->settled && r->seq < n->first_seq && r->seq > n->resent_seq) {
+        n->resent_seq = r->seq;
+        c->counts.reports++;
+        t = take_history(c, n, r);
+        fr_reply_note(c, n, r->seq, t.job, t.step);
+    } else {
+        c->counts.repeated++; /* its answer was lost: acknowledged again, taken once */
+        if (r->seq == n->first_seq)
+            settle(c, n);
+    }
+}
+
+static void meet(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r)
+{
+    n->instance = r->agent_instance;
+    n->met_ns = c->now_ns;
+    n->last_seq = n->acked_seq = n->first_seq = n->resent_seq = n->first_step = 0;
+    n->settled = false;
+    n->nacks = 0;
+    n->want_full = true;
+    n->cpu.at_ns = 0;
+    n->offset_known[0] = n->offset_known[1] = false;
 }
 
 static int check(const Fullrank__Report *r, struct fr_err *err)
 {
     if (!fr_ctl_name_ok(r->node))
-        return fr_fail(err, -EINVAL, "a node's name must be 1 to 63 characters of A-Z a-z 0-9 . _ -");
+        return fr_fail(err, -EINVAL,
+                       "a node's name must be 1 to 63 characters of A-Z a-z 0-9 . _ -");
     if (r->agent_instance == 0 || r->seq == 0)
-        return fr_fail(err, -EINVAL, "node %s: instance and sequence of a report count from 1", r->node);
+        return fr_fail(err, -EINVAL, "node %s: instance and sequence of a report count from 1",
+                       r->node);
     if (r->records.len % sizeof(struct fr_wire_record) != 0)
-        return fr_fail(err, -EINVAL, "node %s: %zu bytes of records are not a multiple of %zu", r->node,
-                       r->records.len, sizeof(struct fr_wire_record));
+        return fr_fail(err, -EINVAL, "node %s: %zu bytes of records are not a multiple of %zu",
+                       r->node, r->records.len, sizeof(struct fr_wire_record));
     return 0;
 }
 
@@ -551,27 +667,15 @@ int fr_ingest_report(struct fr_ctl *c, const void *body, size_t n, struct fr_buf
         fullrank__report__free_unpacked(r, &mem.alloc);
         return fr_reply_refuse(c, err.text, reply);
     }
-    if (node->instance != r->agent_instance) {
-        node->instance = r->agent_instance;
-        node->last_seq = node->acked_seq = 0;
-        node->nacks = 0;
-        node->want_full = true;
-        node->cpu.at_ns = 0;
-        node->offset_known[0] = node->offset_known[1] = false;
+    if (!r->spooled) {
+        if (node->instance != r->agent_instance)
+            meet(c, node, r);
+        snprintf(node->version, sizeof node->version, "%.31s", r->version);
+        snprintf(node->boot_id, sizeof node->boot_id, "%.47s", r->boot_id);
     }
-    snprintf(node->version, sizeof node->version, "%.31s", r->version);
-    snprintf(node->boot_id, sizeof node->boot_id, "%.47s", r->boot_id);
     update_offset(c, node, r);
-    if (r->seq > node->last_seq) {
-        if (r->full)
-            node->want_full = false;
-        node->last_seq = r->seq;
-        c->counts.reports++;
-        take_all(c, node, r);
-    } else {
-        c->counts.repeated++; /* its answer was lost: acknowledged again below, taken once */
-        fr_node_heard(c, node);
-    }
+    fr_node_heard(c, node);
+    take_in_order(c, node, r);
     fr_reply_make(c, node, reply);
     fullrank__report__free_unpacked(r, &mem.alloc);
     return 200;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobs.c - the life of a job and of its attempts; see jobs.h. What supervisors say is in supervise.c. */
+/* jobs.c - the life of a job and of its attempts; see jobs.h. What supervisors say is in
+ * supervise.c. */
 #include "control/jobs.h"
 
 #include <errno.h>
@@ -16,7 +17,10 @@
 #include "control/incidents.h"
 #include "control/publish.h"
 
-#define SETTLE_AFTER_NS   450000000ll /* a report that was made after the end has come by then */
+#define SETTLE_AFTER_NS 450000000ll /* a report that was made after the end has come by then */
+#define ABANDONED_NS                                                                               \
+    60000000000ull /* silence of a supervisor after which its job, if nothing of it runs, is over  \
+                    */
 #define ENDED_WITH_DETAIL 16 /* ended jobs that keep judge and ranks in memory */
 
 void fr_job_move(struct fr_ctl *c, struct fr_cjob *j, enum fr_job_state to)
@@ -301,7 +305,8 @@ void fr_job_end(struct fr_ctl *c, struct fr_cjob *j, enum fr_job_state how, int3
         a->dirty = true;
     }
     /* What came after the end of a good attempt was only the wait for its last reports. */
-    j->ended_unix_ns = how == FR_JOB_DONE && a && a->end_unix_ns ? a->end_unix_ns : fr_ctl_now_unix(c);
+    j->ended_unix_ns =
+        how == FR_JOB_DONE && a && a->end_unix_ns ? a->end_unix_ns : fr_ctl_now_unix(c);
     j->settle_ns = 0;
     j->exit_code = exit_code;
     j->verdict_ns = 0;
@@ -338,7 +343,21 @@ static bool has_settled(const struct fr_ctl *c, const struct fr_cjob *j)
     if (c->now_ns >= j->settle_ns || (j->total_steps && j->step_done >= j->total_steps))
         return true;
     for (uint32_t i = 0; i < a->nnodes; i++)
-        if (!a->nodes[i]->silent && fr_ctl_unix(c, a->nodes[i]->heard_ns) < a->end_unix_ns + SETTLE_AFTER_NS)
+        if (!a->nodes[i]->silent &&
+            fr_ctl_unix(c, a->nodes[i]->heard_ns) < a->end_unix_ns + SETTLE_AFTER_NS)
+            return false;
+    return true;
+}
+
+/* No process of the job is left as far as its agents can tell; what is unknown may run. */
+static bool nothing_runs(const struct fr_cjob *j)
+{
+    const struct fr_cattempt *a = j->nattempts ? &j->attempts[j->nattempts - 1] : NULL;
+
+    if (!a || a->end_unix_ns || !a->start_unix_ns)
+        return true;
+    for (uint32_t r = 0; r < j->nranks; r++)
+        if (!j->ranks || !j->ranks[r].known || j->ranks[r].state != FR_PROC_GONE)
             return false;
     return true;
 }
@@ -354,6 +373,9 @@ static void tick_job(struct fr_ctl *c, struct fr_cjob *j)
             snprintf(j->note, sizeof j->note, "its supervisor is not heard of");
             fr_job_move(c, j, FR_JOB_LOST);
         }
+        if (c->now_ns - j->heard_ns > ABANDONED_NS && c->ledger_ok && nothing_runs(j))
+            fr_job_end(c, j, FR_JOB_FAILED, fr_job_exit_code(fr_job_current(j)),
+                       "its supervisor is gone, and so are its processes");
         return; /* nothing is decided for a job whose owner is away */
     }
     if (!c->ledger_ok)

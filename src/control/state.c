@@ -4,8 +4,8 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/jsonw.h"
 #include "base/log.h"
@@ -16,6 +16,8 @@
 #include "control/jobs.h"
 #include "control/publish.h"
 
+#define NODE_TABLE        (2 * FR_NODES_MAX)
+#define PRUNE_EVERY_NS    3600000000000ull
 #define SAVE_STEPS_A_TICK 4096 /* rows of steps in one go: a backlog must not stop the loop */
 
 int64_t fr_ctl_unix(const struct fr_ctl *c, uint64_t mono_ns)
@@ -108,6 +110,7 @@ struct fr_ctl *fr_ctl_new(const struct fr_config *cfg, enum fr_mode mode, const 
     c->unix_offset_ns = fr_unix_ns() - (int64_t)c->now_ns;
     c->instance = (uint64_t)fr_unix_ns() ^ (c->now_ns << 20);
     c->nodes = fr_xcalloc(FR_NODES_MAX, sizeof *c->nodes);
+    c->node_table = fr_xcalloc(NODE_TABLE, sizeof *c->node_table);
     c->jobs = fr_xcalloc(FR_JOBS_MAX, sizeof *c->jobs);
     c->incidents = fr_xcalloc(FR_INCIDENTS_MAX, sizeof *c->incidents);
     c->decisions = fr_xcalloc(FR_INCIDENTS_MAX, sizeof *c->decisions);
@@ -131,6 +134,7 @@ void fr_ctl_free(struct fr_ctl *c)
     for (size_t i = 0; i < c->ndecisions; i++)
         free(c->decisions[i]);
     free(c->nodes);
+    free(c->node_table);
     free(c->jobs);
     free(c->incidents);
     free(c->decisions);
@@ -139,10 +143,21 @@ void fr_ctl_free(struct fr_ctl *c)
 
 struct fr_cnode *fr_ctl_node(struct fr_ctl *c, const char *name)
 {
-    for (uint32_t i = 0; i < c->nnodes; i++)
-        if (strcmp(c->nodes[i]->name, name) == 0)
-            return c->nodes[i];
-    return NULL;
+    return *fr_ctl_node_place(c, name);
+}
+
+struct fr_cnode **fr_ctl_node_place(struct fr_ctl *c, const char *name)
+{
+    uint64_t h =
+        0xcbf29ce484222325ull; /* FNV-1a; a hostile name costs one walk over the table at worst */
+    uint32_t i;
+
+    for (const char *p = name; *p; p++)
+        h = (h ^ (unsigned char)*p) * 0x100000001b3ull;
+    for (i = (uint32_t)(h % NODE_TABLE); c->node_table[i]; i = (i + 1) % NODE_TABLE)
+        if (strcmp(c->node_table[i]->name, name) == 0)
+            break;
+    return &c->node_table[i];
 }
 
 struct fr_cjob *fr_ctl_job(struct fr_ctl *c, const char *name)
@@ -189,14 +204,25 @@ static uint64_t append(struct fr_ctl *c, enum fr_row_kind kind, const void *row)
 
 static void save_job(struct fr_ctl *c, struct fr_cjob *j)
 {
-    struct fr_row_job r = {
-        .command = j->command, .workdir = j->workdir, .uid = j->uid, .nodes = j->nodes,
-        .ranks_per_node = j->ranks_per_node, .spares = j->spares, .max_attempts = j->max_attempts,
-        .state = j->state, .mode = j->mode, .supervisor_key = j->key, .epoch = j->epoch,
-        .submitted_unix_ns = j->submitted_unix_ns, .ended_unix_ns = j->ended_unix_ns,
-        .exit_code = j->exit_code, .total_steps = j->total_steps,
-        .checkpoint_every = j->checkpoint_every, .tokens_per_step = j->tokens_per_step,
-        .flops_per_step = j->flops_per_step, .peak_flops_per_rank = j->peak_flops_per_rank};
+    struct fr_row_job r = {.command = j->command,
+                           .workdir = j->workdir,
+                           .uid = j->uid,
+                           .nodes = j->nodes,
+                           .ranks_per_node = j->ranks_per_node,
+                           .spares = j->spares,
+                           .max_attempts = j->max_attempts,
+                           .state = j->state,
+                           .mode = j->mode,
+                           .supervisor_key = j->key,
+                           .epoch = j->epoch,
+                           .submitted_unix_ns = j->submitted_unix_ns,
+                           .ended_unix_ns = j->ended_unix_ns,
+                           .exit_code = j->exit_code,
+                           .total_steps = j->total_steps,
+                           .checkpoint_every = j->checkpoint_every,
+                           .tokens_per_step = j->tokens_per_step,
+                           .flops_per_step = j->flops_per_step,
+                           .peak_flops_per_rank = j->peak_flops_per_rank};
 
     COPY(r.job, j->job);
     COPY(r.name, j->name);
@@ -209,13 +235,18 @@ static void save_job(struct fr_ctl *c, struct fr_cjob *j)
 
 static void save_attempt(struct fr_ctl *c, const struct fr_cjob *j, struct fr_cattempt *a)
 {
-    struct fr_row_attempt r = {.attempt = a->attempt, .epoch = a->epoch,
-                               .start_unix_ns = a->start_unix_ns, .stop_unix_ns = a->stop_unix_ns,
+    struct fr_row_attempt r = {.attempt = a->attempt,
+                               .epoch = a->epoch,
+                               .start_unix_ns = a->start_unix_ns,
+                               .stop_unix_ns = a->stop_unix_ns,
                                .end_unix_ns = a->end_unix_ns,
                                .first_step_unix_ns = a->first_step_unix_ns,
-                               .first_step = a->first_step, .last_step = a->last_step,
-                               .resumed_from = a->resumed_from, .exit_code = a->exit_code,
-                               .exit_signal = a->exit_signal, .end_reason = a->end_reason,
+                               .first_step = a->first_step,
+                               .last_step = a->last_step,
+                               .resumed_from = a->resumed_from,
+                               .exit_code = a->exit_code,
+                               .exit_signal = a->exit_signal,
+                               .end_reason = a->end_reason,
                                .decision = a->decision};
     FR_CLEANUP(fr_buf_fini) struct fr_buf names = FR_BUF_INIT;
     struct fr_jsonw w;
@@ -237,9 +268,12 @@ static void save_steps(struct fr_ctl *c, struct fr_cjob *j)
         size_t i = j->steps_saved++;
         const struct fr_gp_step *g = &j->steps[i];
         const struct fr_cstep *s = &j->step_info[i];
-        struct fr_row_step r = {.attempt = j->attempts[g->attempt].attempt, .step = g->step,
-                                .begin_unix_ns = g->begin_ns, .end_unix_ns = g->end_ns,
-                                .loss = s->loss, .tokens = s->tokens,
+        struct fr_row_step r = {.attempt = j->attempts[g->attempt].attempt,
+                                .step = g->step,
+                                .begin_unix_ns = g->begin_ns,
+                                .end_unix_ns = g->end_ns,
+                                .loss = s->loss,
+                                .tokens = s->tokens,
                                 .self_max_s = (double)s->self_max_s,
                                 .self_median_s = (double)s->self_median_s,
                                 .slowest_rank = s->slowest_rank};
@@ -259,8 +293,10 @@ static void save_spans(struct fr_ctl *c, struct fr_cjob *j)
 
     for (size_t i = from; i < j->nspans; i++) {
         const struct fr_gp_span *g = &j->spans[i];
-        struct fr_row_span r = {.attempt = j->attempts[g->attempt].attempt, .phase = g->phase,
-                                .begin_unix_ns = g->begin_ns, .end_unix_ns = g->end_ns};
+        struct fr_row_span r = {.attempt = j->attempts[g->attempt].attempt,
+                                .phase = g->phase,
+                                .begin_unix_ns = g->begin_ns,
+                                .end_unix_ns = g->end_ns};
 
         if (!j->span_dirty[i])
             continue;
@@ -273,14 +309,23 @@ static void save_spans(struct fr_ctl *c, struct fr_cjob *j)
 
 static void save_incident(struct fr_ctl *c, struct fr_cincident *i)
 {
-    struct fr_row_incident r = {
-        .id = i->id, .attempt = i->attempt, .epoch = i->epoch, .finding_key = i->f.key,
-        .rank = i->f.rank, .confidence = i->f.confidence, .ratio = i->f.ratio,
-        .cost_ratio = i->f.cost_ratio, .witnesses = i->f.witnesses,
-        .onset_unix_ns = i->onset_unix_ns, .named_unix_ns = i->named_unix_ns,
-        .closed_unix_ns = i->closed_unix_ns, .last_move_unix_ns = i->last_move_unix_ns,
-        .onset_step = i->f.since_step, .named_step = i->named_step,
-        .evidence = i->evidence ? i->evidence : "[]", .acknowledged_by = i->acknowledged_by};
+    struct fr_row_incident r = {.id = i->id,
+                                .attempt = i->attempt,
+                                .epoch = i->epoch,
+                                .finding_key = i->f.key,
+                                .rank = i->f.rank,
+                                .confidence = i->f.confidence,
+                                .ratio = i->f.ratio,
+                                .cost_ratio = i->f.cost_ratio,
+                                .witnesses = i->f.witnesses,
+                                .onset_unix_ns = i->onset_unix_ns,
+                                .named_unix_ns = i->named_unix_ns,
+                                .closed_unix_ns = i->closed_unix_ns,
+                                .last_move_unix_ns = i->last_move_unix_ns,
+                                .onset_step = i->f.since_step,
+                                .named_step = i->named_step,
+                                .evidence = i->evidence ? i->evidence : "[]",
+                                .acknowledged_by = i->acknowledged_by};
     char bundle[32] = "";
 
     if (i->has_bundle)
@@ -298,10 +343,13 @@ static void save_incident(struct fr_ctl *c, struct fr_cincident *i)
 static void save_decision(struct fr_ctl *c, struct fr_cdecision *d)
 {
     if (d->dirty) {
-        struct fr_row_decision r = {.id = d->id, .incident = d->incident, .attempt = d->attempt,
+        struct fr_row_decision r = {.id = d->id,
+                                    .incident = d->incident,
+                                    .attempt = d->attempt,
                                     .cost_stay_s = d->cost_stay_s,
                                     .cost_restart_s = d->cost_restart_s,
-                                    .decided_unix_ns = d->decided_unix_ns, .reason = d->reason};
+                                    .decided_unix_ns = d->decided_unix_ns,
+                                    .reason = d->reason};
 
         COPY(r.job, d->job ? d->job->job : "");
         COPY(r.choice, fr_choice_name(d->choice));
@@ -313,8 +361,10 @@ static void save_decision(struct fr_ctl *c, struct fr_cdecision *d)
     }
     for (uint32_t k = 0; k < d->nactions; k++) {
         struct fr_caction *a = &d->actions[k];
-        struct fr_row_action r = {.decision = d->id, .started_unix_ns = a->started_unix_ns,
-                                  .ended_unix_ns = a->ended_unix_ns, .detail = a->detail};
+        struct fr_row_action r = {.decision = d->id,
+                                  .started_unix_ns = a->started_unix_ns,
+                                  .ended_unix_ns = a->ended_unix_ns,
+                                  .detail = a->detail};
 
         if (!a->dirty)
             continue;
@@ -364,7 +414,8 @@ void fr_ctl_save(struct fr_ctl *c)
         return;
     for (uint32_t i = 0; i < c->nnodes; i++)
         save_node(c, c->nodes[i]);
-    /* Incidents come before the decisions about them, those before the attempts that follow from them. */
+    /* Incidents come before the decisions about them, those before the attempts that follow from
+     * them. */
     for (size_t i = 0; i < c->nincidents; i++)
         if (c->incidents[i]->dirty)
             save_incident(c, c->incidents[i]);
@@ -406,5 +457,10 @@ void fr_ctl_tick(struct fr_ctl *c, uint64_t now_ns)
     }
     fr_jobs_tick(c);
     fr_ctl_save(c);
+    if (c->now_ns - c->pruned_ns > PRUNE_EVERY_NS) {
+        c->pruned_ns = c->now_ns;
+        fr_ledger_prune(c->ledger,
+                        fr_ctl_now_unix(c) - (int64_t)(c->cfg.controller_retain_jobs_s * 1e9));
+    }
     fr_publish_tick(c);
 }

@@ -29,6 +29,7 @@
 
 #define ALONE_WINDOWS    3    /* PEERS alone must stand for so many windows */
 #define PERSIST_STEPS    6    /* ... and with PAST so many steps more */
+#define SEEN_STEPS       2    /* ... and where the process is seen stopped in turns or throttled */
 #define POOL_MIN         16   /* ratios before a spread is believed */
 #define PAST_SHARE       0.75 /* of the excess that PEERS asks for must be risen over the own past */
 #define BEYOND           1.3  /* of what one ratio in a hundred reaches by itself */
@@ -64,19 +65,42 @@ static double median_of(double *v, size_t n)
     return m;
 }
 
-/* Median self time over n steps that end with `last`; NaN when a third of them is not known. */
-static double self_median(struct fr_judge *j, const struct rank *r, uint64_t last, uint32_t n)
+/* How much of the time between the last two looks at the process a total grew by. */
+static double share(uint64_t a, uint64_t b, const struct rank *r)
 {
-    double *v = j->scratch + 2 * (size_t)j->nranks;
+    if (r->older.at_ns == 0 || r->old.at_ns <= r->older.at_ns || b < a)
+        return 0;
+    return (double)(b - a) / (double)(r->old.at_ns - r->older.at_ns);
+}
+
+/* Its process is seen stopped in turns, or throttled: a witness besides the timing. */
+static bool is_seen(const struct rank *r)
+{
+    return r->proc.stopped_ratio > STOPPED_SHARE ||
+           share(r->older.throttled_ns, r->old.throttled_ns, r) > THROTTLED_SHARE;
+}
+
+/* Typical self time over n steps that end with `last`: the median, which no collection of garbage moves. Of a
+ * rank that is seen stopped or throttled it is the mean without the smallest and the largest: such a rank is hit in
+ * about every other step, and a median would flip between the two. NaN when a third of the steps is not known. */
+static double self_typical(struct fr_judge *j, const struct rank *r, uint64_t last, uint32_t n)
+{
+    double *v = j->scratch + 2 * (size_t)j->nranks, sum = 0, least = INFINITY, most = 0;
     size_t k = 0;
 
     for (uint32_t i = 0; i < n && i < last; i++) {
         double s = (double)r->self_s[(last - i) % STEPS_KEPT];
 
-        if (isfinite(s))
-            v[k++] = s;
+        if (!isfinite(s))
+            continue;
+        v[k++] = s;
+        sum += s;
+        least = fmin(least, s);
+        most = fmax(most, s);
     }
-    return 3 * k >= 2 * (size_t)n ? median_of(v, k) : NAN;
+    if (3 * k < 2 * (size_t)n)
+        return NAN;
+    return k < 4 || !is_seen(r) ? median_of(v, k) : (sum - least - most) / (double)(k - 2);
 }
 
 static int32_t position_of(const struct rank *r)
@@ -161,7 +185,7 @@ static void ratios_at(struct fr_judge *j, uint64_t last, float *(*half)(struct r
     uint32_t alone = 0;
 
     for (uint32_t i = 0; i < j->nranks; i++) {
-        value[i] = self_median(j, &j->ranks[i], last, half_steps(j));
+        value[i] = self_typical(j, &j->ranks[i], last, half_steps(j));
         *half(&j->ranks[i]) = (float)value[i];
         ratio[i] = NAN;
         if (position_of(&j->ranks[i]) >= positions)
@@ -339,15 +363,18 @@ static uint64_t onset_of(const struct fr_judge *j, const struct rank *r, uint64_
 static void judge_rank(struct fr_judge *j, struct rank *r, uint64_t step, uint64_t now_ns)
 {
     double past_s = past_median(j, r), near = looser(j->threshold);
-    bool peers = (double)r->ratio1 > j->threshold && (double)r->ratio2 > j->threshold;
     double risen = past_s * (1 + PAST_SHARE * (j->threshold - 1));
-    bool past = (double)r->half1_s > risen && (double)r->half2_s > risen;
+    /* what is seen on the process itself needs the timing to agree, not to persist */
+    bool seen = is_seen(r);
+    bool peers = (double)r->ratio2 > j->threshold && (seen || (double)r->ratio1 > j->threshold);
+    bool past = (double)r->half2_s > risen && (seen || (double)r->half1_s > risen);
+    uint32_t persist = seen ? SEEN_STEPS : PERSIST_STEPS;
 
     r->peers_run = peers ? r->peers_run + 1 : 0;
     if (!r->slow) {
         /* from the attempt's first window on there is no past to rise from: PEERS must stand longer
          */
-        if (r->peers_run < PERSIST_STEPS ||
+        if (r->peers_run < persist ||
             (!past && r->peers_run < ALONE_WINDOWS * j->cfg.slow_window_steps))
             return;
         r->slow = true;
@@ -457,13 +484,6 @@ void fr_judge_learn_slow(struct fr_judge *j, uint64_t now_ns)
 
 /* --- findings --- */
 
-static double share(uint64_t a, uint64_t b, const struct rank *r)
-{
-    if (r->older.at_ns == 0 || r->old.at_ns <= r->older.at_ns || b < a)
-        return 0;
-    return (double)(b - a) / (double)(r->old.at_ns - r->older.at_ns);
-}
-
 /* Largest shares among the ranks of a node, and the median run-queue share of all others. */
 static uint32_t host_witnesses(struct fr_judge *j, uint32_t node, struct fr_finding *f)
 {
@@ -565,6 +585,7 @@ static uint32_t slow_node(struct fr_judge *j, uint32_t node, uint64_t now_ns, st
     }
     if (slow == 0) {
         n->slow_named = n->slow_whole = false;
+        n->slow_bits = 0;
         return 0;
     }
     if (!n->slow_named) /* the subject stays what it was when it was named */
@@ -603,7 +624,8 @@ static uint32_t slow_node(struct fr_judge *j, uint32_t node, uint64_t now_ns, st
             f, "it is the last to arrive by %.1f ms, after taking off what it waited for others",
             late_s * 1e3);
     }
-    f->witnesses = bits | host_witnesses(j, node, f);
+    n->slow_bits |= bits | host_witnesses(j, node, f);
+    f->witnesses = n->slow_bits; /* a witness that wavers from window to window has spoken all the same */
     if (f->witnesses &
         (FR_WITNESS_STOPPED | FR_WITNESS_THROTTLED | FR_WITNESS_STARVED | FR_WITNESS_MEMORY))
         f->cause = FR_CAUSE_HOST;

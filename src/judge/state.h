@@ -113,6 +113,7 @@ struct node {
     uint32_t nranks, in_position;
     /* slow.c: the finding that stands */
     bool slow_named, slow_whole;
+    uint32_t slow_bits; /* every witness that has spoken while it stood */
     int32_t slow_rank;
 };
 

@@ -31,6 +31,8 @@ test('thinning keeps the extremes and the order', () => {
 test('missing data is a gap', () => {
   const p = [0, 1, 2, 10, 11].map((x) => ({ x, y: 1 }));
   assert.deepEqual(pieces(p, 3).map((q) => q.length), [3, 2]);
+  p[1].attempt = p[2].attempt = 2;
+  assert.deepEqual(pieces(p, 3).map((q) => q.length), [1, 2, 2]);
 });
 test('a lone spike does not press the rest flat', () => {
   assert.ok(top([...Array(200).fill(1), 100]) < 5);

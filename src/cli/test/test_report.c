@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_report.c - the HTML report: hostile names stay text, nothing is asked of the network; loss files */
+/* test_report.c - the HTML report: hostile names stay text, nothing is asked of the network; loss
+ * files */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 #include "base/fs.h"
 #include "cli/losses.h"
@@ -32,26 +34,56 @@ static struct fr_json *parse(const char *text)
 static void hostile_names_stay_text_in_the_html_report(void **state)
 {
     static const char JOB[] =
-        "{\"job\":\"" EVIL "\",\"name\":\"" EVIL "\",\"state\":\"" EVIL "\",\"step\":3,\"total_steps\":3,\"attempt\":1,\"submitted_at\":\"2026-03-01T12:00:00.000Z\","
-        "\"attempts\":[{\"attempt\":1,\"nodes\":[\"" EVIL "\"],\"started_at\":\"2026-03-01T12:00:01.000Z\",\"end_reason\":\"" EVIL "\"}],"
-        "\"goodput\":{\"wall_s\":2,\"error_s\":0,\"goodput_ratio\":0.5,\"buckets\":[{\"name\":\"" EVIL "\",\"seconds\":2,\"ratio\":1,\"text\":\"" EVIL "\"}]}}";
-    static const char INCIDENTS[] = "{\"items\":[{\"id\":1,\"kind\":\"" EVIL "\",\"node\":\"" EVIL "\",\"cause\":\"" EVIL "\",\"evidence\":[\"" EVIL "\"],"
+        "{\"job\":\"" EVIL "\",\"name\":\"" EVIL "\",\"state\":\"" EVIL
+        "\",\"step\":3,\"total_steps\":3,\"attempt\":1,\"submitted_at\":\"2026-03-01T12:00:00."
+        "000Z\","
+        "\"attempts\":[{\"attempt\":1,\"nodes\":[\"" EVIL
+        "\"],\"started_at\":\"2026-03-01T12:00:01.000Z\",\"end_reason\":\"" EVIL "\"}],"
+        "\"goodput\":{\"wall_s\":2,\"error_s\":0,\"goodput_ratio\":0.5,\"buckets\":[{\"name\":"
+        "\"" EVIL "\",\"seconds\":2,\"ratio\":1,\"text\":\"" EVIL "\"}]}}";
+    static const char INCIDENTS[] = "{\"items\":[{\"id\":1,\"kind\":\"" EVIL "\",\"node\":\"" EVIL
+                                    "\",\"cause\":\"" EVIL "\",\"evidence\":[\"" EVIL "\"],"
                                     "\"named_at\":\"2026-03-01T12:00:01.500Z\"}]}";
-    static const char DECISION[] = "{\"id\":1,\"incident\":1,\"choice\":\"" EVIL "\",\"node\":\"" EVIL "\",\"reason\":\"" EVIL "\",\"decided_at\":\"2026-03-01T12:00:01.600Z\","
-                                   "\"actions\":[{\"kind\":\"" EVIL "\",\"target\":\"" EVIL "\",\"state\":\"done\",\"started_at\":\"2026-03-01T12:00:01.700Z\"}]}";
+    static const char DECISION[] =
+        "{\"id\":1,\"incident\":1,\"choice\":\"" EVIL "\",\"node\":\"" EVIL "\",\"reason\":\"" EVIL
+        "\",\"decided_at\":\"2026-03-01T12:00:01.600Z\","
+        "\"actions\":[{\"kind\":\"" EVIL "\",\"target\":\"" EVIL
+        "\",\"state\":\"done\",\"started_at\":\"2026-03-01T12:00:01.700Z\"}]}";
     struct fr_report_step steps[3];
     struct fr_json *decision = parse(DECISION);
-    struct fr_fault fault = {.kind = "kill", .at_unix_ns = 1772366401000000000ll, .node = "<b>\"'&", .rank = 1, .incident = 1, .named_rank = 1,
-                             .detect_s = 0.5, .recover_s = NAN, .detect_steps = NAN};
-    struct fr_report r = {.job = parse(JOB), .incidents = parse(INCIDENTS), .decision = &decision, .ndecision = 1, .steps = steps, .nsteps = 3,
-                          .submitted_unix_ns = 1772366400000000000ll, .wall_s = 2, .faults = &fault, .nfaults = 1, .title = "<t>", .loss_bit_exact = 1,
+    struct fr_fault fault = {.kind = "kill",
+                             .at_unix_ns = 1772366401000000000ll,
+                             .node = "<b>\"'&",
+                             .rank = 1,
+                             .incident = 1,
+                             .named_rank = 1,
+                             .detect_s = 0.5,
+                             .recover_s = NAN,
+                             .detect_steps = NAN};
+    struct fr_report r = {.job = parse(JOB),
+                          .incidents = parse(INCIDENTS),
+                          .decision = &decision,
+                          .ndecision = 1,
+                          .steps = steps,
+                          .nsteps = 3,
+                          .submitted_unix_ns = 1772366400000000000ll,
+                          .wall_s = 2,
+                          .faults = &fault,
+                          .nfaults = 1,
+                          .title = "<t>",
+                          .loss_bit_exact = 1,
                           .seed = 1};
     struct fr_buf out = FR_BUF_INIT;
     const char *html;
 
     (void)state;
     for (int i = 0; i < 3; i++)
-        steps[i] = (struct fr_report_step){.attempt = 1, .step = (uint64_t)i + 1, .begin_s = 0.1 * i, .end_s = 0.1 * i + 0.1, .step_s = 0.1, .loss = 5 - i};
+        steps[i] = (struct fr_report_step){.attempt = 1,
+                                           .step = (uint64_t)i + 1,
+                                           .begin_s = 0.1 * i,
+                                           .end_s = 0.1 * i + 0.1,
+                                           .step_s = 0.1,
+                                           .loss = 5 - i};
     fr_report_html(&r, &out);
     html = fr_buf_str(&out);
     assert_null(strstr(html, "<script"));
@@ -63,7 +95,8 @@ static void hostile_names_stay_text_in_the_html_report(void **state)
     assert_null(strstr(html, "https://"));
     assert_null(strstr(html, "url("));
     assert_null(strstr(html, "=\"nan"));
-    for (const char *p = html; (p = strchr(p, '<')); p++) /* no attribute was broken out of: every tag closes before the next begins */
+    for (const char *p = html; (p = strchr(p, '<'));
+         p++) /* no attribute was broken out of: every tag closes before the next begins */
         assert_true(strcspn(p + 1, "<>") == (size_t)(strchr(p, '>') - p - 1));
     fr_buf_fini(&out);
     fr_json_free(r.job);
@@ -77,14 +110,17 @@ static void escaping_leaves_no_character_with_a_meaning(void **state)
 
     (void)state;
     fr_html_escape(&out, "<a href='x' b=\"y\">&\001\x7f\xc3\xa9");
-    assert_string_equal(fr_buf_str(&out), "&lt;a href=&#39;x&#39; b=&quot;y&quot;&gt;&amp;\xef\xbf\xbd\xef\xbf\xbd\xc3\xa9");
+    assert_string_equal(
+        fr_buf_str(&out),
+        "&lt;a href=&#39;x&#39; b=&quot;y&quot;&gt;&amp;\xef\xbf\xbd\xef\xbf\xbd\xc3\xa9");
     fr_buf_reset(&out);
     fr_html_escape(&out, NULL);
     assert_string_equal(fr_buf_str(&out), "");
     fr_buf_fini(&out);
 }
 
-/* Property: a tick is 1, 2 or 5 times a power of ten and cuts the range into half to twice as many parts as asked for. */
+/* Property: a tick is 1, 2 or 5 times a power of ten and cuts the range into half to twice as many
+ * parts as asked for. */
 static void ticks_are_round_and_about_as_many_as_asked(void **state)
 {
     (void)state;
@@ -120,18 +156,19 @@ static int compare(const char *a, const char *b, uint64_t steps)
 static void losses_are_equal_only_when_every_step_is_there_with_the_same_bits(void **state)
 {
 #define L(step, bits) "{\"step\":" #step ",\"loss\":1.5,\"loss_bits\":\"" bits "\"}\n"
-#define A L(1, "3ff8000000000000") L(2, "3ff0000000000001")
+#define A             L(1, "3ff8000000000000") L(2, "3ff0000000000001")
 
     (void)state;
     strcpy(loss_dir, "/tmp/fullrank-test-loss-XXXXXX");
     assert_non_null(mkdtemp(loss_dir));
     assert_int_equal(compare(A, A, 2), 1);
-    assert_int_equal(compare(A, A, 3), 0);                                                            /* step 3 is nowhere */
-    assert_int_equal(compare(A, L(1, "3ff8000000000000") L(2, "3ff0000000000000"), 2), 0);            /* one bit */
-    assert_int_equal(compare(A, L(1, "3ff8000000000000"), 2), 0);                                     /* missing */
-    assert_int_equal(compare(A "{\"step\":2,\"loss_b", A, 2), 1);                                     /* a torn line */
-    assert_int_equal(compare(A L(2, "3ff0000000000001"), A, 2), 1);                                   /* done again, alike */
-    assert_int_equal(compare(A L(2, "3ff0000000000002"), A, 2), 0);                                   /* done again, not alike */
+    assert_int_equal(compare(A, A, 3), 0); /* step 3 is nowhere */
+    assert_int_equal(compare(A, L(1, "3ff8000000000000") L(2, "3ff0000000000000"), 2),
+                     0);                                            /* one bit */
+    assert_int_equal(compare(A, L(1, "3ff8000000000000"), 2), 0);   /* missing */
+    assert_int_equal(compare(A "{\"step\":2,\"loss_b", A, 2), 1);   /* a torn line */
+    assert_int_equal(compare(A L(2, "3ff0000000000001"), A, 2), 1); /* done again, alike */
+    assert_int_equal(compare(A L(2, "3ff0000000000002"), A, 2), 0); /* done again, not alike */
     assert_true(fr_losses_compare("/nonexistent", "/nonexistent", 2, NULL) < 0);
     fr_fs_remove_tree(loss_dir, NULL);
 }

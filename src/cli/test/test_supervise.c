@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_supervise.c - the supervisor with real processes against a small controller of the test's own
+ * test_supervise.c - the supervisor with real processes against a small controller of the test's
+ * own
  *
  * The controller is one thread with one connection at a time: it keeps the reports and answers with
  * what the case wants. The supervisor runs in a forked child that leads its session.
@@ -10,7 +11,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,6 +25,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -67,7 +69,8 @@ static void answer(const uint8_t *p, size_t n, struct fr_buf *out)
 {
     Fullrank__SuperviseReport *r = fullrank__supervise_report__unpack(NULL, n, p);
     Fullrank__SuperviseOrder o = FULLRANK__SUPERVISE_ORDER__INIT;
-    Fullrank__Placement place[2] = {FULLRANK__PLACEMENT__INIT, FULLRANK__PLACEMENT__INIT}, *places[2] = {&place[0], &place[1]};
+    Fullrank__Placement place[2] = {FULLRANK__PLACEMENT__INIT, FULLRANK__PLACEMENT__INIT},
+                        *places[2] = {&place[0], &place[1]};
     uint32_t ranks[2] = {0, 1};
 
     if (!r)
@@ -127,7 +130,10 @@ static bool serve_one(int fd)
             size_t head = (size_t)(strstr(in.p, "\r\n\r\n") - in.p) + 4;
 
             answer((const uint8_t *)in.p + head, want - head, &body);
-            fr_buf_printf(&out, "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: %zu\r\n\r\n", body.len);
+            fr_buf_printf(&out,
+                          "HTTP/1.1 200 OK\r\nContent-Type: "
+                          "application/x-protobuf\r\nContent-Length: %zu\r\n\r\n",
+                          body.len);
             fr_buf_add(&out, fr_buf_str(&body), body.len);
             ok = write(fd, out.p, out.len) == (ssize_t)out.len;
             break;
@@ -173,7 +179,9 @@ static void *serve(void *arg)
 
 static void server_up(void)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)S.port)};
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                            .sin_port = htons((uint16_t)S.port)};
     socklen_t n = sizeof a;
     int one = 1;
 
@@ -196,7 +204,8 @@ static void server_down(void)
     close(S.listener);
 }
 
-static void order(uint64_t id, Fullrank__SuperviseOrder__What what, uint32_t attempt, uint64_t epoch, int code)
+static void order(uint64_t id, Fullrank__SuperviseOrder__What what, uint32_t attempt,
+                  uint64_t epoch, int code)
 {
     pthread_mutex_lock(&S.lock);
     S.id = id;
@@ -208,19 +217,19 @@ static void order(uint64_t id, Fullrank__SuperviseOrder__What what, uint32_t att
 }
 
 /* Wait until the newest report satisfies it. */
-#define AWAIT(what)                                                                                                        \
-    do {                                                                                                                   \
-        uint64_t until_ = fr_mono_ns() + (uint64_t)(LIMIT_S * 1e9);                                                        \
-        bool ok_ = false;                                                                                                  \
-        while (!ok_ && fr_mono_ns() < until_) {                                                                            \
-            pthread_mutex_lock(&S.lock);                                                                                   \
-            ok_ = (what);                                                                                                  \
-            pthread_mutex_unlock(&S.lock);                                                                                 \
-            if (!ok_)                                                                                                      \
-                poll(NULL, 0, 5);                                                                                          \
-        }                                                                                                                  \
-        if (!ok_)                                                                                                          \
-            fail_msg("waited in vain for: %s", #what);                                                                     \
+#define AWAIT(what)                                                                                \
+    do {                                                                                           \
+        uint64_t until_ = fr_mono_ns() + (uint64_t)(LIMIT_S * 1e9);                                \
+        bool ok_ = false;                                                                          \
+        while (!ok_ && fr_mono_ns() < until_) {                                                    \
+            pthread_mutex_lock(&S.lock);                                                           \
+            ok_ = (what);                                                                          \
+            pthread_mutex_unlock(&S.lock);                                                         \
+            if (!ok_)                                                                              \
+                poll(NULL, 0, 5);                                                                  \
+        }                                                                                          \
+        if (!ok_)                                                                                  \
+            fail_msg("waited in vain for: %s", #what);                                             \
     } while (0)
 
 /* --- the supervisor --- */
@@ -234,8 +243,16 @@ static pid_t start_supervisor(const char *script)
     snprintf(url, sizeof url, "http://127.0.0.1:%d", S.port);
     pid = fork();
     if (pid == 0) {
-        struct fr_supervise s = {.server = url, .state_dir = dir, .name = "test", .mode = "act", .engine = "local", .level = "off",
-                                 .command = command, .nodes = 2, .ranks_per_node = 1, .quiet = true};
+        struct fr_supervise s = {.server = url,
+                                 .state_dir = dir,
+                                 .name = "test",
+                                 .mode = "act",
+                                 .engine = "local",
+                                 .level = "off",
+                                 .command = command,
+                                 .nodes = 2,
+                                 .ranks_per_node = 1,
+                                 .quiet = true};
         int null = open("/dev/null", O_RDWR);
 
         close(S.listener); /* a copy of ours would keep the port taken */
@@ -313,7 +330,8 @@ static void an_order_that_is_repeated_is_done_once_and_the_exit_code_is_passed_o
     order(1, FULLRANK__SUPERVISE_ORDER__WHAT__START, 1, 1, 0);
     AWAIT(S.state == FULLRANK__ATTEMPT_STATE__ATTEMPT_ENDED && S.attempt == 1);
     assert_int_equal(S.exit_code, 3);
-    assert_true(S.dead_rank == 1 || S.dead_rank == -1); /* mpirun 4.1.4 leaves its word out now and then */
+    assert_true(S.dead_rank == 1 ||
+                S.dead_rank == -1); /* mpirun 4.1.4 leaves its word out now and then */
     assert_int_equal(S.last_order, 1);
     seen = S.reports;
     AWAIT(S.reports > seen + 3); /* START is still in every answer */
@@ -333,9 +351,11 @@ static void an_order_that_is_repeated_is_done_once_and_the_exit_code_is_passed_o
     fr_buf_fini(&b);
 }
 
-static void a_killed_rank_is_reported_by_the_launchers_word_and_the_next_attempt_starts(void **state)
+static void
+a_killed_rank_is_reported_by_the_launchers_word_and_the_next_attempt_starts(void **state)
 {
-    pid_t pid = start_supervisor("test $FULLRANK_ATTEMPT = 2 && exit 0; test $OMPI_COMM_WORLD_RANK = 1 && kill -9 $$; sleep 300");
+    pid_t pid = start_supervisor("test $FULLRANK_ATTEMPT = 2 && exit 0; test $OMPI_COMM_WORLD_RANK "
+                                 "= 1 && kill -9 $$; sleep 300");
 
     (void)state;
     order(1, FULLRANK__SUPERVISE_ORDER__WHAT__START, 1, 1, 0);
@@ -381,7 +401,8 @@ static void a_job_runs_on_while_the_controller_is_away_and_is_adopted_again(void
     server_down();
     poll(NULL, 0, 500);
     snprintf(path, sizeof path, "%s/go", dir);
-    assert_int_equal(fr_fs_write_atomic(path, "", 0, 0600, NULL), 0); /* the attempt ends while nobody answers */
+    assert_int_equal(fr_fs_write_atomic(path, "", 0, 0600, NULL),
+                     0); /* the attempt ends while nobody answers */
     poll(NULL, 0, 1000);
     assert_int_equal(kill(pid, 0), 0);
     S.reports = 0;
@@ -411,11 +432,18 @@ static void sigterm_cancels_ends_the_attempt_and_says_so(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_order_that_is_repeated_is_done_once_and_the_exit_code_is_passed_on, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_killed_rank_is_reported_by_the_launchers_word_and_the_next_attempt_starts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_stop_ends_the_attempt_and_one_of_an_old_epoch_does_not, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_job_runs_on_while_the_controller_is_away_and_is_adopted_again, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(sigterm_cancels_ends_the_attempt_and_says_so, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            an_order_that_is_repeated_is_done_once_and_the_exit_code_is_passed_on, set_up,
+            tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_killed_rank_is_reported_by_the_launchers_word_and_the_next_attempt_starts, set_up,
+            tear_down),
+        cmocka_unit_test_setup_teardown(a_stop_ends_the_attempt_and_one_of_an_old_epoch_does_not,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_job_runs_on_while_the_controller_is_away_and_is_adopted_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sigterm_cancels_ends_the_attempt_and_says_so, set_up,
+                                        tear_down),
     };
 
     signal(SIGPIPE, SIG_IGN);

@@ -4,20 +4,24 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <string.h>
 
+#include <cmocka.h>
+
 #include "cli/table.h"
 
 static const struct fr_column COLS[] = {
-    {"name", "NAME", "name", FR_SHOW_TEXT, 8},   {"state", "STATE", "state", FR_SHOW_STATE, 0}, {"t", "TIME", "a.t_s", FR_SHOW_SECONDS, 0},
-    {"r", "SHARE", "r", FR_SHOW_RATIO, 0},       {"n", "NODES", "nodes", FR_SHOW_NODES, 0},     {0},
+    {"name", "NAME", "name", FR_SHOW_TEXT, 8},  {"state", "STATE", "state", FR_SHOW_STATE, 0},
+    {"t", "TIME", "a.t_s", FR_SHOW_SECONDS, 0}, {"r", "SHARE", "r", FR_SHOW_RATIO, 0},
+    {"n", "NODES", "nodes", FR_SHOW_NODES, 0},  {0},
 };
 
-static const char ITEMS[] = "[{\"name\":\"one\",\"state\":\"healthy\",\"a\":{\"t_s\":1.5},\"r\":0.381,\"nodes\":[\"n0\",\"n1\",\"n2\"]},"
-                            "{\"name\":\"a,\\\"b\\\"\",\"state\":\"\\u001b[31mred\",\"a\":{},\"r\":null,\"nodes\":[]}]";
+static const char ITEMS[] =
+    "[{\"name\":\"one\",\"state\":\"healthy\",\"a\":{\"t_s\":1.5},\"r\":0.381,\"nodes\":[\"n0\","
+    "\"n1\",\"n2\"]},"
+    "{\"name\":\"a,\\\"b\\\"\",\"state\":\"\\u001b[31mred\",\"a\":{},\"r\":null,\"nodes\":[]}]";
 
 static const char *print(struct fr_table_style st, const char *items, struct fr_buf *out)
 {
@@ -47,7 +51,8 @@ static void no_name_can_move_the_cursor(void **state)
     struct fr_buf out = FR_BUF_INIT;
 
     (void)state;
-    fr_table_safe(&out, "a\033[2J\r\n\x7f\xc2\x9b" "31m\xc3\xa9");
+    fr_table_safe(&out, "a\033[2J\r\n\x7f\xc2\x9b"
+                        "31m\xc3\xa9");
     assert_string_equal(fr_buf_str(&out), "a?[2J????31m\xc3\xa9");
     fr_buf_fini(&out);
 }
@@ -58,7 +63,8 @@ static void csv_quotes_and_keeps_base_units_and_leaves_the_unknown_empty(void **
 
     (void)state;
     print((struct fr_table_style){.format = FR_FORMAT_CSV, .fields = "name,t,r"}, ITEMS, &out);
-    assert_string_equal(fr_buf_str(&out), "name,t,r\none,1.5,0.38100000000000001\n\"a,\"\"b\"\"\",,\n");
+    assert_string_equal(fr_buf_str(&out),
+                        "name,t,r\none,1.5,0.38100000000000001\n\"a,\"\"b\"\"\",,\n");
     fr_buf_fini(&out);
 }
 
@@ -67,7 +73,8 @@ static void jsonl_is_one_item_a_line_unchanged(void **state)
     struct fr_buf out = FR_BUF_INIT;
 
     (void)state;
-    print((struct fr_table_style){.format = FR_FORMAT_JSONL}, "[{\"b\":1,\"a\":null},{\"x\":\"y\"}]", &out);
+    print((struct fr_table_style){.format = FR_FORMAT_JSONL},
+          "[{\"b\":1,\"a\":null},{\"x\":\"y\"}]", &out);
     assert_string_equal(fr_buf_str(&out), "{\"b\":1,\"a\":null}\n{\"x\":\"y\"}\n");
     fr_buf_fini(&out);
 }
@@ -87,14 +94,19 @@ static void an_unknown_field_is_refused_and_the_known_ones_are_listed(void **sta
 
 static void long_cells_are_cut_on_a_terminal_only(void **state)
 {
-    static const char LONG[] = "[{\"name\":\"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\"}]"; /* nine letters of two bytes */
+    static const char LONG[] = "[{\"name\":"
+                               "\"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
+                               "\xc3\xa9\"}]"; /* nine letters of two bytes */
     struct fr_buf out = FR_BUF_INIT;
 
     (void)state;
     print((struct fr_table_style){.fields = "name", .no_header = true}, LONG, &out);
-    assert_string_equal(fr_buf_str(&out), "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\n");
+    assert_string_equal(
+        fr_buf_str(&out),
+        "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\n");
     print((struct fr_table_style){.fields = "name", .no_header = true, .cut = true}, LONG, &out);
-    assert_string_equal(fr_buf_str(&out), "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9~\n");
+    assert_string_equal(fr_buf_str(&out),
+                        "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9~\n");
     fr_buf_fini(&out);
 }
 

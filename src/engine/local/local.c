@@ -71,12 +71,14 @@ static void local_close(struct fr_engine *e)
     free(e);
 }
 
-/* The environment of mpirun: ours, without what would be taken for an outer MPI job, and the job's identity. */
+/* The environment of mpirun: ours, without what would be taken for an outer MPI job, and the job's
+ * identity. */
 static void make_env(const struct fr_launch *l, struct words *env)
 {
-    static const char *const DROP[] = {"FULLRANK_JOB=",   "FULLRANK_ATTEMPT=", "FULLRANK_EPOCH=", "FULLRANK_PROBE=",
-                                       "FULLRANK_NODE=",  "FULLRANK_PROBE_DIR=", "OMPI_COMM_WORLD_", "PMIX_",
-                                       "FULLRANK_TOKEN_FILE="};
+    static const char *const DROP[] = {
+        "FULLRANK_JOB=",       "FULLRANK_ATTEMPT=",   "FULLRANK_EPOCH=",  "FULLRANK_PROBE=",
+        "FULLRANK_NODE=",      "FULLRANK_PROBE_DIR=", "OMPI_COMM_WORLD_", "PMIX_",
+        "FULLRANK_TOKEN_FILE="};
 
     for (char **e = environ; *e; e++) {
         bool drop = false;
@@ -103,10 +105,12 @@ static void make_argv(const struct fr_launch *l, struct words *argv)
 
     words_add(argv, LAUNCHER);
     words_add(argv, "--oversubscribe");
-    words_add(argv, "--bind-to"); /* the ranks share the cores: the kernel spreads them better than a fixed map */
+    words_add(argv, "--bind-to"); /* the ranks share the cores: the kernel spreads them better than
+                                     a fixed map */
     words_add(argv, "none");
     words_add(argv, "--mca");
-    words_add(argv, "mpi_yield_when_idle"); /* a waiting rank must leave the core to the one that it waits for */
+    words_add(argv, "mpi_yield_when_idle"); /* a waiting rank must leave the core to the one that it
+                                               waits for */
     words_add(argv, "1");
     words_add(argv, "--mca");
     words_add(argv, "orte_tmpdir_base");
@@ -149,16 +153,19 @@ static int check(const struct fr_launch *l, struct fr_err *err)
         return fr_fail(err, -EINVAL, "nothing to launch: no node or no command");
     for (char *const *c = l->command; *c; c++)
         if (strcmp(*c, ":") == 0)
-            return fr_fail(err, -EINVAL, "the command holds the word \":\", which " LAUNCHER
-                                         " takes for its own (wrap the command in a script)");
+            return fr_fail(err, -EINVAL,
+                           "the command holds the word \":\", which " LAUNCHER
+                           " takes for its own (wrap the command in a script)");
     if (l->command[0][0] == '-')
         return fr_fail(err, -EINVAL, "%s: a program's name cannot begin with \"-\"", l->command[0]);
     if (l->attempt_dir[0] != '/')
-        return fr_fail(err, -EINVAL, "%s: the attempt's folder must be an absolute path", l->attempt_dir);
+        return fr_fail(err, -EINVAL, "%s: the attempt's folder must be an absolute path",
+                       l->attempt_dir);
     return 0;
 }
 
-static int local_launch(struct fr_engine *e, const struct fr_launch *l, struct fr_attempt_proc *ret, struct fr_err *err)
+static int local_launch(struct fr_engine *e, const struct fr_launch *l, struct fr_attempt_proc *ret,
+                        struct fr_err *err)
 {
     struct words argv = {0}, env = {0};
     posix_spawn_file_actions_t fa;
@@ -184,7 +191,8 @@ static int local_launch(struct fr_engine *e, const struct fr_launch *l, struct f
     posix_spawnattr_setsigmask(&at, &none);
     posix_spawnattr_setsigdefault(&at, &all);
     posix_spawnattr_setpgroup(&at, 0); /* own group, same session */
-    posix_spawnattr_setflags(&at, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setflags(&at, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                      POSIX_SPAWN_SETPGROUP);
     posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
     if (l->stdout_fd >= 0)
         posix_spawn_file_actions_adddup2(&fa, l->stdout_fd, 1);
@@ -198,7 +206,9 @@ static int local_launch(struct fr_engine *e, const struct fr_launch *l, struct f
     words_fini(&argv);
     words_fini(&env);
     if (rc == ENOENT)
-        return fr_fail(err, -ENOENT, LAUNCHER " was not found, or the folder %s is gone (install Open MPI: openmpi-bin)",
+        return fr_fail(err, -ENOENT,
+                       LAUNCHER
+                       " was not found, or the folder %s is gone (install Open MPI: openmpi-bin)",
                        l->work_dir ? l->work_dir : ".");
     if (rc)
         return fr_fail(err, -rc, "cannot start " LAUNCHER ": %s", strerror(rc));
@@ -207,7 +217,8 @@ static int local_launch(struct fr_engine *e, const struct fr_launch *l, struct f
     return 0;
 }
 
-/* Kill all that is found, ranks before the launcher, so that it cannot start anything for them; returns how many were found. */
+/* Kill all that is found, ranks before the launcher, so that it cannot start anything for them;
+ * returns how many were found. */
 static int kill_round(const struct fr_attempt_proc *p, double wait_s, struct fr_proc **ret)
 {
     FR_CLEANUP(fr_freep) struct pollfd *fds = NULL;
@@ -246,13 +257,15 @@ static int kill_round(const struct fr_attempt_proc *p, double wait_s, struct fr_
     return n;
 }
 
-static int local_stop(struct fr_engine *e, const struct fr_attempt_proc *p, double limit_s, struct fr_err *err)
+static int local_stop(struct fr_engine *e, const struct fr_attempt_proc *p, double limit_s,
+                      struct fr_err *err)
 {
     uint64_t until = fr_mono_ns() + (uint64_t)(limit_s * 1e9);
 
     (void)e;
     if (p->session <= 1 || p->session != getpid())
-        return fr_fail(err, -EPERM, "will not end session %d: it is not led by this process", (int)p->session);
+        return fr_fail(err, -EPERM, "will not end session %d: it is not led by this process",
+                       (int)p->session);
     for (;;) {
         FR_CLEANUP(fr_freep) struct fr_proc *v = NULL;
         double left_s = (double)((int64_t)until - (int64_t)fr_mono_ns()) / 1e9;
@@ -265,8 +278,11 @@ static int local_stop(struct fr_engine *e, const struct fr_attempt_proc *p, doub
             size_t at = 0;
 
             for (int i = 0; i < n && i < 8 && at < sizeof who - 24; i++)
-                at += (size_t)snprintf(who + at, sizeof who - at, " %d(%c)", (int)v[i].pid, v[i].state);
-            return fr_fail(err, -ETIMEDOUT, "%d processes of session %d did not end within %.1f s:%s (D: they wait for a disk or device)",
+                at += (size_t)snprintf(who + at, sizeof who - at, " %d(%c)", (int)v[i].pid,
+                                       v[i].state);
+            return fr_fail(err, -ETIMEDOUT,
+                           "%d processes of session %d did not end within %.1f s:%s (D: they wait "
+                           "for a disk or device)",
                            n, (int)p->session, limit_s, who);
         }
         poll(NULL, 0, SCAN_EVERY_MS);
@@ -276,7 +292,8 @@ static int local_stop(struct fr_engine *e, const struct fr_attempt_proc *p, doub
 static void local_sweep(struct fr_engine *e, const struct fr_launch *l)
 {
     (void)e;
-    fr_fs_remove_tree(l->attempt_dir, NULL); /* what cannot be removed is under the job's own folder: harmless */
+    fr_fs_remove_tree(l->attempt_dir,
+                      NULL); /* what cannot be removed is under the job's own folder: harmless */
 }
 
 const struct fr_engine_ops fr_engine_local = {

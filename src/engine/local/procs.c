@@ -35,8 +35,8 @@ int fr_proc_parse_stat(const char *text, size_t n, struct fr_proc *ret)
     if (!end || sscanf(copy, "%d (", &pid) != 1)
         return -EINVAL;
     if (sscanf(end + 1,
-               " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64, &state,
-               &ppid, &session, &starttime) != 4)
+               " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
+               &state, &ppid, &session, &starttime) != 4)
         return -EINVAL;
     if (pid <= 0)
         return -EINVAL;
@@ -77,7 +77,8 @@ static int by_pid(const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* Is p a descendant of root? A pid seen twice on the way up would be a torn snapshot: the depth is bounded. */
+/* Is p a descendant of root? A pid seen twice on the way up would be a torn snapshot: the depth is
+ * bounded. */
 static bool is_below(const struct fr_proc *all, size_t n, const struct fr_proc *p, pid_t root)
 {
     for (int depth = 0; p && depth < 64; depth++) {

@@ -23,14 +23,15 @@ struct fr_proc {
     uint64_t starttime; /* field 22 of /proc/<pid>/stat, clock ticks since boot */
 };
 
-/* Parse the text of /proc/<pid>/stat (the name in it may hold spaces and parentheses). 0 or -EINVAL. */
+/* Parse the text of /proc/<pid>/stat (the name in it may hold spaces and parentheses). 0 or
+ * -EINVAL. */
 int fr_proc_parse_stat(const char *text, size_t n, struct fr_proc *ret);
 
 /* Read one process. -ESRCH when there is none (a zombie is still one). */
 int fr_proc_read(pid_t pid, struct fr_proc *ret);
 
-/* All living processes (zombies left out) of the session `session` or below the process `root` (0: no such rule),
- * without `except`. Returns the count and sets *ret (free() it), or -errno. */
+/* All living processes (zombies left out) of the session `session` or below the process `root` (0:
+ * no such rule), without `except`. Returns the count and sets *ret (free() it), or -errno. */
 int fr_procs_of_session(pid_t session, pid_t root, pid_t except, struct fr_proc **ret);
 
 /* A pidfd for exactly this process. -ESRCH when it is gone or its pid is another one's now. */

@@ -25,8 +25,10 @@ static void read_line(struct fr_word *w, const char *line)
     unsigned family, job;
 
     if (w->rank < 0 || w->text[0] == '\0') {
-        if (sscanf(line, "mpirun noticed that process rank %d with PID %d on node %*s exited on signal %d", &rank, &pid,
-                   &number) == 3 &&
+        if (sscanf(
+                line,
+                "mpirun noticed that process rank %d with PID %d on node %*s exited on signal %d",
+                &rank, &pid, &number) == 3 &&
             in_range(rank, 0, RANK_MAX) && in_range(number, 1, 64)) {
             w->rank = rank;
             w->signal = number;
@@ -34,7 +36,8 @@ static void read_line(struct fr_word *w, const char *line)
             snprintf(w->text, sizeof w->text, "process rank %d exited on signal %d", rank, number);
             return;
         }
-        if (sscanf(line, "MPI_ABORT was invoked on rank %d", &rank) == 1 && in_range(rank, 0, RANK_MAX)) {
+        if (sscanf(line, "MPI_ABORT was invoked on rank %d", &rank) == 1 &&
+            in_range(rank, 0, RANK_MAX)) {
             w->rank = rank;
             snprintf(w->text, sizeof w->text, "rank %d called MPI_Abort", rank);
             return;
@@ -44,7 +47,8 @@ static void read_line(struct fr_word *w, const char *line)
             return;
         }
         /* Two lines: the name first, the code behind it. */
-        if (sscanf(line, " Process name: [[%u,%u],%d]", &family, &job, &rank) == 3 && in_range(rank, 0, RANK_MAX)) {
+        if (sscanf(line, " Process name: [[%u,%u],%d]", &family, &job, &rank) == 3 &&
+            in_range(rank, 0, RANK_MAX)) {
             w->rank = rank;
             return;
         }
@@ -53,10 +57,12 @@ static void read_line(struct fr_word *w, const char *line)
         if (sscanf(line, " Exit code: %d", &number) == 1 && in_range(number, 0, 255)) {
             w->exit_code = number;
             if (w->text[0] == '\0')
-                snprintf(w->text, sizeof w->text, "process rank %d exited with code %d", w->rank, number);
+                snprintf(w->text, sizeof w->text, "process rank %d exited with code %d", w->rank,
+                         number);
         } else if (sscanf(line, "with errorcode %d", &number) == 1 && in_range(number, -255, 255)) {
             w->exit_code = number & 0xff;
-            snprintf(w->text, sizeof w->text, "rank %d called MPI_Abort with code %d", w->rank, number);
+            snprintf(w->text, sizeof w->text, "rank %d called MPI_Abort with code %d", w->rank,
+                     number);
         }
     }
 }

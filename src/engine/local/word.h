@@ -6,9 +6,9 @@
  * others: the ranks write to the same stream, so the text is read, never trusted alone.
  *
  * Source:  Open MPI 4.1.4, orte/tools/orterun/help-orterun.txt (orterun:proc-aborted-strsignal,
- *          orterun:proc-exit-nonzero..., orterun:executable-not-found), ompi/mpi help-mpi-api.txt (mpi-abort).
- * Memory:  fixed; a line beyond FR_WORD_LINE_BYTES is read up to there.
- * Threads: none; one owner at a time.
+ *          orterun:proc-exit-nonzero..., orterun:executable-not-found), ompi/mpi help-mpi-api.txt
+ * (mpi-abort). Memory:  fixed; a line beyond FR_WORD_LINE_BYTES is read up to there. Threads: none;
+ * one owner at a time.
  */
 #ifndef FR_ENGINE_LOCAL_WORD_H
 #define FR_ENGINE_LOCAL_WORD_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_local.c - the local engine with the real mpirun and real processes, each case in a session of its own */
+/* test_local.c - the local engine with the real mpirun and real processes, each case in a session
+ * of its own */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmocka.h>
+
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fs.h"
@@ -27,12 +29,12 @@
 
 static char dir[64];
 
-#define CHECK(what)                                                                                                        \
-    do {                                                                                                                   \
-        if (!(what)) {                                                                                                     \
-            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #what);                                          \
-            return 1;                                                                                                      \
-        }                                                                                                                  \
+#define CHECK(what)                                                                                \
+    do {                                                                                           \
+        if (!(what)) {                                                                             \
+            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #what);                   \
+            return 1;                                                                              \
+        }                                                                                          \
     } while (0)
 
 /* Run fn as the leader of a session, as the supervisor is one. */
@@ -53,16 +55,26 @@ static int in_session(int (*fn)(void))
     return WEXITSTATUS(status);
 }
 
-static struct fr_placement PLACES[2] = {{.node = "n0", .probe_dir = "/tmp/p0", .first_rank = 0, .nranks = 2},
-                                        {.node = "n1", .probe_dir = "/tmp/p1", .first_rank = 2, .nranks = 1}};
+static struct fr_placement PLACES[2] = {
+    {.node = "n0", .probe_dir = "/tmp/p0", .first_rank = 0, .nranks = 2},
+    {.node = "n1", .probe_dir = "/tmp/p1", .first_rank = 2, .nranks = 1}};
 
 static struct fr_launch launch_of(char *const *command, char *attempt_dir, size_t n)
 {
     static int count;
 
     snprintf(attempt_dir, n, "%s/attempt-%d", dir, ++count);
-    return (struct fr_launch){.job = "j-7", .attempt = 2, .epoch = 9, .placements = PLACES, .nplacements = 2, .command = command,
-                              .level = "perf", .work_dir = dir, .attempt_dir = attempt_dir, .stdout_fd = -1, .stderr_fd = -1};
+    return (struct fr_launch){.job = "j-7",
+                              .attempt = 2,
+                              .epoch = 9,
+                              .placements = PLACES,
+                              .nplacements = 2,
+                              .command = command,
+                              .level = "perf",
+                              .work_dir = dir,
+                              .attempt_dir = attempt_dir,
+                              .stdout_fd = -1,
+                              .stderr_fd = -1};
 }
 
 static int exit_code_of(pid_t pid)
@@ -119,7 +131,8 @@ static void a_program_without_mpi_runs_to_its_exit_code(void **state)
 static int identity_body(void)
 {
     char *command[] = {(char *)"sh", (char *)"-c",
-                       (char *)"echo $OMPI_COMM_WORLD_RANK $FULLRANK_NODE $FULLRANK_PROBE_DIR $FULLRANK_JOB $FULLRANK_ATTEMPT $FULLRANK_EPOCH "
+                       (char *)"echo $OMPI_COMM_WORLD_RANK $FULLRANK_NODE $FULLRANK_PROBE_DIR "
+                               "$FULLRANK_JOB $FULLRANK_ATTEMPT $FULLRANK_EPOCH "
                                "$FULLRANK_PROBE $(cut -d' ' -f6 /proc/$$/stat) >> who; exit 0",
                        NULL};
     char attempt_dir[128], want[200];
@@ -135,7 +148,8 @@ static int identity_body(void)
     who = await_lines("who", 3);
     CHECK(who);
     for (int r = 0; r < 3; r++) {
-        snprintf(want, sizeof want, "%d n%d /tmp/p%d j-7 2 9 perf %d\n", r, r == 2, r == 2, (int)getpid());
+        snprintf(want, sizeof want, "%d n%d /tmp/p%d j-7 2 9 perf %d\n", r, r == 2, r == 2,
+                 (int)getpid());
         CHECK(strstr(who, want));
     }
     fr_engine_find("local")->sweep(e, &l);
@@ -151,8 +165,11 @@ static void ranks_come_in_order_with_their_node_and_job_in_one_session(void **st
 
 static int stop_body(void)
 {
-    /* Each rank leaves a child in a session of its own behind, says where it is, and stops itself. */
-    char *command[] = {(char *)"sh", (char *)"-c", (char *)"setsid sleep 300 & echo $$ $! >> stopped; kill -STOP $$; sleep 300", NULL};
+    /* Each rank leaves a child in a session of its own behind, says where it is, and stops itself.
+     */
+    char *command[] = {(char *)"sh", (char *)"-c",
+                       (char *)"setsid sleep 300 & echo $$ $! >> stopped; kill -STOP $$; sleep 300",
+                       NULL};
     char attempt_dir[128];
     struct fr_launch l = launch_of(command, attempt_dir, sizeof attempt_dir);
     struct fr_err err = FR_ERR_INIT;
@@ -166,7 +183,8 @@ static int stop_body(void)
     CHECK(fr_engine_find("local")->open(dir, &e, NULL) == 0);
     CHECK(fr_engine_find("local")->launch(e, &l, &p, NULL) == 0);
     s = await_lines("stopped", 3);
-    CHECK(s && sscanf(s, "%d %d\n%d %d\n%d %d", &pid[0], &pid[1], &pid[2], &pid[3], &pid[4], &pid[5]) == 6);
+    CHECK(s && sscanf(s, "%d %d\n%d %d\n%d %d", &pid[0], &pid[1], &pid[2], &pid[3], &pid[4],
+                      &pid[5]) == 6);
     for (int i = 0; i < 6; i += 2) { /* all ranks are stopped by now, or will be in a moment */
         struct fr_proc q = {0};
 
@@ -176,7 +194,8 @@ static int stop_body(void)
     }
     t0 = fr_mono_ns();
     CHECK(fr_engine_find("local")->stop(e, &p, 10, &err) == 0);
-    fprintf(stderr, "stop of 3 stopped ranks and their strays: %.0f ms\n", (double)(fr_mono_ns() - t0) / 1e6);
+    fprintf(stderr, "stop of 3 stopped ranks and their strays: %.0f ms\n",
+            (double)(fr_mono_ns() - t0) / 1e6);
     CHECK(fr_mono_ns() - t0 < 5 * 1000000000ull);
     while (waitpid(-1, &status, WNOHANG) > 0)
         ;
@@ -212,7 +231,8 @@ static void stop_refuses_a_session_that_the_caller_does_not_lead(void **state)
 
 static void what_mpirun_would_take_for_its_own_is_refused(void **state)
 {
-    char *colon[] = {(char *)"echo", (char *)":", (char *)"rm", NULL}, *dash[] = {(char *)"--mca", NULL}, attempt_dir[128];
+    char *colon[] = {(char *)"echo", (char *)":", (char *)"rm", NULL},
+         *dash[] = {(char *)"--mca", NULL}, attempt_dir[128];
     struct fr_launch l;
     struct fr_attempt_proc p;
     struct fr_err err = FR_ERR_INIT;
@@ -229,7 +249,8 @@ static void what_mpirun_would_take_for_its_own_is_refused(void **state)
 
 static void a_process_name_cannot_forge_its_stat(void **state)
 {
-    static const char LINE[] = "42 (a) R 1 2 3 (b)) S 7 42 9 0 -1 4194560 1 0 0 0 1 2 0 0 20 0 1 0 123456 1 2 3";
+    static const char LINE[] =
+        "42 (a) R 1 2 3 (b)) S 7 42 9 0 -1 4194560 1 0 0 0 1 2 0 0 20 0 1 0 123456 1 2 3";
     struct fr_proc p;
 
     (void)state;
@@ -265,7 +286,8 @@ static void engines_that_are_not_there_are_not_found(void **state)
     assert_null(fr_engine_find("pbs"));
     assert_null(fr_engine_find(NULL));
     fr_engine_cannot(fr_engine_find("local"), "mark a node down", &err);
-    assert_string_equal(err.text, "engine local cannot mark a node down (it has no scheduler to tell)");
+    assert_string_equal(err.text,
+                        "engine local cannot mark a node down (it has no scheduler to tell)");
 }
 
 static int make_dir(void **state)

@@ -1,28 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_word.c - the launcher's last word; the texts below were printed by Open MPI 4.1.4 (Debian 12) */
+/* test_word.c - the launcher's last word; the texts below were printed by Open MPI 4.1.4 (Debian
+ * 12) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
 #include <cmocka.h>
 
 #include "base/rng.h"
 #include "engine/local/word.h"
 
-static const char KILLED[] = "--------------------------------------------------------------------------\n"
-                             "Primary job  terminated normally, but 1 process returned\n"
-                             "a non-zero exit code. Per user-direction, the job has been aborted.\n"
-                             "--------------------------------------------------------------------------\n"
-                             "--------------------------------------------------------------------------\n"
-                             "mpirun noticed that process rank 3 with PID 0 on node vm exited on signal 9 (Killed).\n"
-                             "--------------------------------------------------------------------------\n";
-static const char EXITED[] = "mpirun detected that one or more processes exited with non-zero status, thus causing\n"
-                             "the job to be terminated. The first process to do so was:\n\n"
-                             "  Process name: [[19198,1],3]\n"
-                             "  Exit code:    5\n";
-static const char ABORTED[] = "MPI_ABORT was invoked on rank 6 in communicator MPI_COMM_WORLD\nwith errorcode 7.\n";
-static const char MISSING[] = "mpirun was unable to find the specified executable file, and therefore\ndid not launch the job.\n";
+static const char KILLED[] =
+    "--------------------------------------------------------------------------\n"
+    "Primary job  terminated normally, but 1 process returned\n"
+    "a non-zero exit code. Per user-direction, the job has been aborted.\n"
+    "--------------------------------------------------------------------------\n"
+    "--------------------------------------------------------------------------\n"
+    "mpirun noticed that process rank 3 with PID 0 on node vm exited on signal 9 (Killed).\n"
+    "--------------------------------------------------------------------------\n";
+static const char EXITED[] =
+    "mpirun detected that one or more processes exited with non-zero status, thus causing\n"
+    "the job to be terminated. The first process to do so was:\n\n"
+    "  Process name: [[19198,1],3]\n"
+    "  Exit code:    5\n";
+static const char ABORTED[] =
+    "MPI_ABORT was invoked on rank 6 in communicator MPI_COMM_WORLD\nwith errorcode 7.\n";
+static const char MISSING[] = "mpirun was unable to find the specified executable file, and "
+                              "therefore\ndid not launch the job.\n";
 
 static struct fr_word read_whole(const char *text)
 {
@@ -109,7 +115,8 @@ static void any_cut_of_the_stream_reads_the_same(void **state)
     }
 }
 
-/* Texts with random bytes in them, numbers out of range included, never give a value that cannot be. */
+/* Texts with random bytes in them, numbers out of range included, never give a value that cannot
+ * be. */
 static void hostile_text_gives_nothing_or_something_possible(void **state)
 {
     struct fr_rng rng = {.s = 11};
@@ -122,7 +129,9 @@ static void hostile_text_gives_nothing_or_something_possible(void **state)
 
         strcpy(text, from);
         for (uint64_t k = fr_rng_below(&rng, 40); k > 0; k--)
-            text[fr_rng_below(&rng, strlen(from))] = (char)(fr_rng_below(&rng, 3) ? '0' + (char)fr_rng_below(&rng, 10) : (char)fr_rng_below(&rng, 256));
+            text[fr_rng_below(&rng, strlen(from))] =
+                (char)(fr_rng_below(&rng, 3) ? '0' + (char)fr_rng_below(&rng, 10)
+                                             : (char)fr_rng_below(&rng, 256));
         fr_word_init(&w);
         fr_word_feed(&w, text, strlen(from));
         assert_true(w.rank >= -1 && w.rank <= 10000000);
