@@ -10,7 +10,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define TICK_MS 50
+#define TICK_MS         50
+#define REQUESTS_A_TURN 256
 
 struct loop {
     uv_loop_t uv;
@@ -62,9 +63,13 @@ static void on_async(uv_async_t *h)
 
     if (!l->server)
         return;
-    while ((a = fr_server_take(l->server)) != NULL) {
+    for (int k = 0; (a = fr_server_take(l->server)) != NULL; k++) {
         set_now(l->c);
         serve(l, a);
+        if (k == REQUESTS_A_TURN) { /* the clock's turn comes, however many ask */
+            uv_async_send(&l->async);
+            return;
+        }
     }
 }
 

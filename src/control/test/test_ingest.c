@@ -511,6 +511,57 @@ static void an_unknown_job_that_runs_is_adopted_with_its_attempt(void **state)
     assert_int_equal(j->nattempts, 1); /* no second one is started beside it */
 }
 
+static void a_supervisor_that_went_on_alone_is_followed(void **state)
+{
+    struct world *w = *state;
+    struct fr_cjob *j = running_job(w);
+    char *nodes[] = {TEXT("n2"), TEXT("n1")};
+    Fullrank__SuperviseReport r;
+
+    base_supervise(w, &r, "j1", 11);
+    r.attempt = 2;
+    r.epoch = 2;
+    r.state = FULLRANK__ATTEMPT_STATE__ATTEMPT_RUNNING;
+    r.node_list = nodes;
+    r.n_node_list = 2;
+    r.started_unix_ns = fr_ctl_now_unix(w->c);
+    fullrank__supervise_order__free_unpacked(supervise(w, &r, NULL), NULL);
+    assert_int_equal(j->nattempts, 2);
+    assert_int_equal(j->epoch, 2);
+    assert_string_equal(j->attempts[1].nodes[0]->name, "n2");
+    assert_int_equal(j->attempts[1].nodes[0]->job_index, 0);
+}
+
+static void a_lost_job_holds_its_nodes_while_anything_of_it_may_run_and_no_longer(void **state)
+{
+    struct world *w = *state;
+    struct fr_cjob *j = running_job(w);
+
+    for (int k = 0; k < 20 * 90; k++)
+        tick(w);
+    assert_int_equal(j->state, FR_JOB_LOST);
+    assert_ptr_equal(fr_ctl_node(w->c, "n1")->job, j);
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        Fullrank__Report r;
+        Fullrank__NodeInfo info;
+        Fullrank__ProcEvent e = FULLRANK__PROC_EVENT__INIT, *ep = &e;
+
+        base_report(w, &r, &info, rank < 2 ? "n1" : "n2");
+        e.job = TEXT("j1");
+        e.epoch = 1;
+        e.rank = rank;
+        e.state = FULLRANK__PROC_STATE__PROC_GONE;
+        e.t_ns = w->c->now_ns;
+        e.exit_signal = e.exit_code = -1;
+        r.events = &ep;
+        r.n_events = 1;
+        assert_int_equal(send_report(w, &r, NULL), 200);
+        tick(w);
+    }
+    assert_int_equal(j->state, FR_JOB_FAILED);
+    assert_null(fr_ctl_node(w->c, "n1")->job);
+}
+
 static void nodes_are_placed_healthy_first_by_number_and_probation_last(void **state)
 {
     struct world *w = *state;
@@ -636,6 +687,8 @@ int main(void)
         WORLD_TEST(the_same_key_gives_the_same_job_and_another_key_is_refused),
         WORLD_TEST(jobs_that_are_too_large_or_of_no_size_are_refused),
         WORLD_TEST(an_unknown_job_that_runs_is_adopted_with_its_attempt),
+        WORLD_TEST(a_supervisor_that_went_on_alone_is_followed),
+        WORLD_TEST(a_lost_job_holds_its_nodes_while_anything_of_it_may_run_and_no_longer),
         WORLD_TEST(nodes_are_placed_healthy_first_by_number_and_probation_last),
         WORLD_TEST(one_cause_is_one_incident_from_suspicion_to_end),
         WORLD_TEST(two_slow_nodes_are_two_incidents),
