@@ -221,6 +221,7 @@ static void start_attempt(struct sup *u, uint32_t attempt, uint64_t epoch, const
     if (rc < 0) {
         fr_complain("fullrank", "%s: attempt %u was not started: %s", u->job, attempt, err.text);
         fr_tee_close(&u->tee, NULL, 0);
+        u->ops->sweep(u->engine, &l);
         u->exit_code = 127;
         snprintf(u->exit_text, sizeof u->exit_text, "%.250s", err.text);
         mark_ended(u);
