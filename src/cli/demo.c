@@ -130,8 +130,8 @@ static int start_job(struct demo *d, struct fr_fleet *fleet, const char *dir, co
 
     if (fr_cli_beside("fullrank-train", program, sizeof program, err) < 0)
         return -ENOENT;
-    snprintf(batch, sizeof batch, "%d", 8 * work_factor());
-    snprintf(micro, sizeof micro, "%d", 2 * work_factor());
+    snprintf(batch, sizeof batch, "%d", 16 * work_factor());
+    snprintf(micro, sizeof micro, "%d", 4 * work_factor());
     snprintf(steps, sizeof steps, "%llu", (unsigned long long)d->steps);
     snprintf(seed, sizeof seed, "%lld", (long long)d->seed);
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", dir);
