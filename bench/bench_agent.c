@@ -6,6 +6,8 @@
  * writer of segments, and reports to the tests' receiver. CPU time is that of the agent's process
  * (all its threads), read from its CPU clock; memory is its resident set.
  *
+ * Segments lie in /dev/shm, where the local engine puts them.
+ *
  *   bench_agent [SECONDS [STEPS_PER_S RECORDS_PER_STEP]]     default 20 8 60
  */
 #define _GNU_SOURCE
@@ -100,7 +102,7 @@ int main(int argc, char **argv)
     double seconds = argc > 1 ? atof(argv[1]) : 20, steps = argc > 2 ? atof(argv[2]) : 8;
     int records = argc > 3 ? atoi(argv[3]) : 60;
     double cpu[WINDOWS], rss[WINDOWS], drained[WINDOWS];
-    char dir[64] = "/tmp/fr-bench-agent-XXXXXX", probe[96], spool[96], url[64];
+    char dir[64] = "/dev/shm/fr-bench-agent-XXXXXX", probe[96], spool[96], url[64];
     pid_t agent, rank[RANKS];
     struct receiver *r;
 

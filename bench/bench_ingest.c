@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_ingest.c - records a second that the controller takes: HTTP body -> unpack -> checks -> judge
+ * bench_ingest.c - records a second that the controller takes: HTTP body -> unpack -> checks ->
+ * judge
  *
- * The real program on loopback; one job of 1 node x 8 ranks; reports of 20,000 records each, one after the other over
- * one kept connection. The client's own time for packing is not in the figure.
+ * The real program on loopback; one job of 1 node x 8 ranks; reports of 20,000 records each, one
+ * after the other over one kept connection. The client's own time for packing is not in the figure.
  */
 #include <libgen.h>
 #include <limits.h>
@@ -77,13 +78,15 @@ static void start(struct bench *b)
     snprintf(b->base, sizeof b->base, "http://127.0.0.1:%d", atoi(text.p));
     fr_buf_fini(&text);
     snprintf(port_file, sizeof port_file, "%s/state/token", b->dir);
-    if (fr_fs_token(port_file, 0, b->token, sizeof b->token, NULL) || fr_http_new(&opt, &b->http, NULL))
+    if (fr_fs_token(port_file, 0, b->token, sizeof b->token, NULL) ||
+        fr_http_new(&opt, &b->http, NULL))
         die("no token or no client");
 }
 
 static void post(struct bench *b, const char *path, const struct fr_buf *body, struct fr_buf *reply)
 {
-    if (fr_http_call(b->http, "POST", path, FR_MESSAGE_TYPE, body->p, body->len, reply, NULL) != 200)
+    if (fr_http_call(b->http, "POST", path, FR_MESSAGE_TYPE, body->p, body->len, reply, NULL) !=
+        200)
         die("a request was refused");
 }
 
@@ -92,7 +95,8 @@ static uint64_t now_ns(void)
     return (uint64_t)bench_now_ns();
 }
 
-static void pack_report(struct bench *b, struct fr_wire_record *records, size_t n, struct fr_buf *out)
+static void pack_report(struct bench *b, struct fr_wire_record *records, size_t n,
+                        struct fr_buf *out)
 {
     Fullrank__Report r = FULLRANK__REPORT__INIT;
     Fullrank__NodeInfo info = FULLRANK__NODE_INFO__INIT;

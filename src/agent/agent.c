@@ -50,6 +50,7 @@ static void on_tick(uv_timer_t *t)
     struct fr_agent *a = t->data;
     uint64_t now = fr_mono_ns();
 
+    a->tools.now_ns = now;
     fr_watch_tick(a, now);
     for (struct fr_rank *r = a->ranks; r; r = r->next)
         drain_rank(a, r, now);

@@ -173,6 +173,8 @@ void fr_rank_died(struct fr_rank *r, struct fr_rank_tools *t, uint64_t now_ns)
         return;
     r->death_told = true;
     r->exit_known = fr_proc_exit_status(r->pidfd, r->pid, &r->exit_status) == 0;
+    t->now_ns = now_ns;
+    r->refreshed_ns = 0;
     fr_rank_drain(r, t, &err); /* its last words; what cannot be read is lost */
     r->state = FR_RANK_DEAD;
     r->proc = r->proc_told = FULLRANK__PROC_STATE__PROC_GONE;
@@ -202,8 +204,8 @@ static void sample_values(struct fr_rank *r, uint64_t now_ns)
 {
     struct fr_sense_value v[FR_CGROUP_COLUMNS];
 
-    /* 2 to 5 times a second is enough for totals. */
-    if (!r->process || (r->values_ns && now_ns - r->values_ns < 190000000u))
+    /* 2 to 3 times a second is enough for totals. */
+    if (!r->process || (r->values_ns && now_ns - r->values_ns < 290000000u))
         return;
     if (FR_SENSOR_PROCESS.sample(r->process, r->values) != 0)
         return;
@@ -398,6 +400,8 @@ void fr_rank_report(struct fr_rank *r, struct fr_rank_tools *t, uint64_t now_ns)
         return;
     if (r->state == FR_RANK_DEAD && !t->full && !t->outbox->urgent)
         return; /* nothing changes any more */
+    if (r->state == FR_RANK_LIVE && !r->segment_broken)
+        fr_segment_refresh(r->segment, NULL); /* what cannot be read stays as it was */
     sample_values(r, now_ns);
     report_rank(r, t->outbox, now_ns);
     report_comms(r, t->outbox, t->full);

@@ -78,6 +78,7 @@ struct fr_rank {
     struct fr_fold fold;
     uint64_t next_index[FR_SEG_MAX_LANES];
     uint64_t records, lost;
+    uint64_t refreshed_ns;   /* the header was read */
     uint64_t step_told;      /* newest step that was put into the outbox */
     uint64_t step_ended;     /* newest step whose slot was seen ended */
     struct fr_rank_comm *comms; /* header.comm_count */
@@ -92,6 +93,7 @@ struct fr_rank_tools {
     uint64_t *scratch_index;
     size_t nscratch, scratch_cap;
     bool full; /* tell everything */
+    uint64_t now_ns; /* of this tick */
 };
 
 void fr_rank_tools_fini(struct fr_rank_tools *t);

@@ -14,6 +14,8 @@
 #include "base/xalloc.h"
 #include "model/op.h"
 
+#define REFRESH_NS 180000000ull
+
 /* The 64-bit number nearest to `near` that ends in the 32 bits `low`. */
 static uint64_t widen(uint64_t near, uint32_t low)
 {
@@ -188,12 +190,27 @@ static void tell_steps(struct fr_rank *r, struct fr_outbox *ob)
     }
 }
 
-int fr_rank_drain(struct fr_rank *r, struct fr_rank_tools *t, struct fr_err *err)
+/* The header tells of marks, new lanes and new communicators: it is read a few times a second, and when a record says
+ * that a step or phase has ended. Returns 0 or -errno. */
+static int refresh(struct fr_rank *r, const struct fr_rank_tools *t, struct fr_err *err)
 {
-    uint64_t lost = 0;
-    int64_t n;
     int rc = fr_segment_refresh(r->segment, err);
 
+    r->refreshed_ns = t->now_ns;
+    return rc < 0 ? rc : 0;
+}
+
+int fr_rank_drain(struct fr_rank *r, struct fr_rank_tools *t, struct fr_err *err)
+{
+    bool fresh = false, marks = false;
+    uint64_t lost = 0;
+    int64_t n;
+    int rc = 0;
+
+    if (t->now_ns - r->refreshed_ns > REFRESH_NS) {
+        rc = refresh(r, t, err);
+        fresh = true;
+    }
     if (rc < 0)
         return rc;
     t->nscratch = 0;
@@ -201,15 +218,15 @@ int fr_rank_drain(struct fr_rank *r, struct fr_rank_tools *t, struct fr_err *err
     if (n < 0)
         return (int)n;
     r->lost += lost;
-    /* A communicator may have been made since the header was read. */
-    for (size_t i = 0; i < t->nscratch; i++)
-        if (t->scratch[i].comm != FR_COMM_NONE && t->scratch[i].comm >= r->comms_known) {
-            rc = fr_segment_refresh(r->segment, err);
-            if (rc < 0)
-                return rc;
-            know_comms(r);
-            break;
-        }
+    for (size_t i = 0; i < t->nscratch && !marks; i++)
+        marks = t->scratch[i].op >= FR_OP_STEP ||
+                (t->scratch[i].comm != FR_COMM_NONE && t->scratch[i].comm >= r->comms_known);
+    if (marks) { /* also when it is fresh: what ended may have begun since */
+        rc = refresh(r, t, err);
+        if (rc < 0)
+            return rc;
+        know_comms(r);
+    }
     for (size_t i = 0; i < t->nscratch; i++) {
         uint32_t lane = t->scratch_lane[i];
 
@@ -219,6 +236,7 @@ int fr_rank_drain(struct fr_rank *r, struct fr_rank_tools *t, struct fr_err *err
         fold_record(r, &t->scratch[i], t->outbox);
         r->records++;
     }
-    tell_steps(r, t->outbox);
+    if (fresh || marks || r->step_told < r->step_ended)
+        tell_steps(r, t->outbox);
     return 0;
 }

@@ -28,7 +28,7 @@
 
 enum { NODES = 4, RANKS_PER_NODE = 2, SPARES = 2 };
 
-#define CHECKPOINT_EVERY "10" /* close together: a slow node is left at the next one (law 5) */
+#define CHECKPOINT_EVERY "10"
 #define WATCHDOG_S       360.0
 #define FAULT_S          75.0 /* more for each fault beyond the usual three */
 #define LOOK_MS          100
@@ -130,8 +130,8 @@ static int start_job(struct demo *d, struct fr_fleet *fleet, const char *dir, co
 
     if (fr_cli_beside("fullrank-train", program, sizeof program, err) < 0)
         return -ENOENT;
-    snprintf(batch, sizeof batch, "%d", 8 * work_factor());
-    snprintf(micro, sizeof micro, "%d", 2 * work_factor());
+    snprintf(batch, sizeof batch, "%d", 16 * work_factor());
+    snprintf(micro, sizeof micro, "%d", 4 * work_factor());
     snprintf(steps, sizeof steps, "%llu", (unsigned long long)d->steps);
     snprintf(seed, sizeof seed, "%lld", (long long)d->seed);
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", dir);

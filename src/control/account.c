@@ -35,7 +35,8 @@ static uint32_t attempt_index(const struct fr_cjob *j, uint32_t attempt)
     return 0;
 }
 
-static size_t fill_troubles(const struct fr_ctl *c, const struct fr_cjob *j, struct fr_gp_trouble *out)
+static size_t fill_troubles(const struct fr_ctl *c, const struct fr_cjob *j,
+                            struct fr_gp_trouble *out)
 {
     size_t n = 0;
 
@@ -62,8 +63,8 @@ static int phase_counts(uint32_t phase)
 }
 
 /* Phases that have not ended are told by nobody yet: they last until now. */
-static size_t add_open_spans(const struct fr_ctl *c, const struct fr_cjob *j, struct fr_gp_span *out,
-                             int64_t now)
+static size_t add_open_spans(const struct fr_ctl *c, const struct fr_cjob *j,
+                             struct fr_gp_span *out, int64_t now)
 {
     uint64_t since[FULLRANK_PHASE_COUNT] = {0};
     size_t n = 0;
@@ -84,10 +85,12 @@ static size_t add_open_spans(const struct fr_ctl *c, const struct fr_cjob *j, st
 static void make_account(struct fr_ctl *c, struct fr_cjob *j)
 {
     int64_t now = j->ended_unix_ns ? j->ended_unix_ns : fr_ctl_now_unix(c);
-    FR_CLEANUP(fr_freep) struct fr_gp_attempt *attempts = fr_xcalloc(j->nattempts + 1, sizeof *attempts);
-    FR_CLEANUP(fr_freep) struct fr_gp_trouble *troubles = fr_xcalloc(c->nincidents + 1, sizeof *troubles);
-    FR_CLEANUP(fr_freep) struct fr_gp_span *spans =
-        fr_xcalloc(j->nspans + FULLRANK_PHASE_COUNT, sizeof *spans);
+    FR_CLEANUP(fr_freep)
+    struct fr_gp_attempt *attempts = fr_xcalloc(j->nattempts + 1, sizeof *attempts);
+    FR_CLEANUP(fr_freep)
+    struct fr_gp_trouble *troubles = fr_xcalloc(c->nincidents + 1, sizeof *troubles);
+    FR_CLEANUP(fr_freep)
+    struct fr_gp_span *spans = fr_xcalloc(j->nspans + FULLRANK_PHASE_COUNT, sizeof *spans);
     struct fr_gp_input in = {.submitted_ns = j->submitted_unix_ns,
                              .now_ns = now,
                              .attempts = attempts,
@@ -103,7 +106,8 @@ static void make_account(struct fr_ctl *c, struct fr_cjob *j)
         memcpy(spans, j->spans, j->nspans * sizeof *spans);
     in.nspans = j->nspans + add_open_spans(c, j, spans + j->nspans, now);
     if (fr_goodput(&in, &j->account))
-        fr_log(FR_LOG_WARNING, "account", "job=%s its times contradict each other: no account is made", j->job);
+        fr_log(FR_LOG_WARNING, "account",
+               "job=%s its times contradict each other: no account is made", j->job);
 }
 
 void fr_account_tick(struct fr_ctl *c, struct fr_cjob *j)

@@ -2,7 +2,8 @@
 /*
  * account.h - the goodput account of a job, from what the ledger holds
  *
- * Threads: the loop thread. The account is made anew at most once a second, and rarer when making it takes long.
+ * Threads: the loop thread. The account is made anew at most once a second, and rarer when making
+ * it takes long.
  */
 #ifndef FR_CONTROL_ACCOUNT_H
 #define FR_CONTROL_ACCOUNT_H

@@ -96,7 +96,8 @@ static void bundle_dir(const struct fr_ctl *c, uint64_t incident, char *path, si
     snprintf(path, n, "%s/bundles/%llu", c->state_dir, (unsigned long long)incident);
 }
 
-static int write_file(const char *dir, const char *name, const void *p, size_t n, struct fr_err *err)
+static int write_file(const char *dir, const char *name, const void *p, size_t n,
+                      struct fr_err *err)
 {
     char path[1024];
     int fd;
@@ -235,8 +236,7 @@ static void place(struct fr_ctl *c, struct fr_cjob *j)
     struct fr_act *act = &j->act;
 
     if (act->choice == FR_CHOICE_GIVE_UP) {
-        fr_job_end(c, j, FR_JOB_FAILED, fr_job_exit_code(fr_job_current(j)),
-                   act->decision->reason);
+        fr_job_end(c, j, FR_JOB_FAILED, fr_job_exit_code(fr_job_current(j)), act->decision->reason);
         return;
     }
     if (fr_job_start_next(c, j, act->decision->id, act->decision->reason) > 0) {

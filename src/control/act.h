@@ -2,9 +2,10 @@
 /*
  * act.h - carrying out a decision: record, gather evidence, drain, stop, place, start
  *
- * One at a time for a job. Nothing is done before the decision and its intended actions are durable; each action's
- * end is recorded too, so that a controller that was killed in between goes on where it was. An action is done at most once
- * in effect: a drain is a state, and stop and start are orders with ids of their own.
+ * One at a time for a job. Nothing is done before the decision and its intended actions are
+ * durable; each action's end is recorded too, so that a controller that was killed in between goes
+ * on where it was. An action is done at most once in effect: a drain is a state, and stop and start
+ * are orders with ids of their own.
  *
  * Threads: the loop thread.
  */
@@ -13,9 +14,10 @@
 
 #include "control/state.h"
 
-/* Begin to carry out d (ISOLATE, RESTART, GIVE_UP); node: to be drained, NULL: none; incident may be NULL. */
-void fr_act_begin(struct fr_ctl *c, struct fr_cjob *j, struct fr_cdecision *d, struct fr_cincident *incident,
-                  struct fr_cnode *node);
+/* Begin to carry out d (ISOLATE, RESTART, GIVE_UP); node: to be drained, NULL: none; incident may
+ * be NULL. */
+void fr_act_begin(struct fr_ctl *c, struct fr_cjob *j, struct fr_cdecision *d,
+                  struct fr_cincident *incident, struct fr_cnode *node);
 void fr_act_tick(struct fr_ctl *c, struct fr_cjob *j);
 /* The attempt that was ordered runs. */
 void fr_act_started(struct fr_ctl *c, struct fr_cjob *j);
@@ -24,7 +26,7 @@ void fr_act_resume(struct fr_ctl *c, struct fr_cjob *j);
 /* The incident whose evidence the agents of this node are to gather now, NULL: none. */
 struct fr_cincident *fr_act_collects(const struct fr_cnode *n);
 /* A file of evidence came; last: the node's bundle is complete. */
-void fr_act_evidence(struct fr_ctl *c, struct fr_cnode *n, uint64_t incident, const char *name, const void *data,
-                     size_t bytes, bool last);
+void fr_act_evidence(struct fr_ctl *c, struct fr_cnode *n, uint64_t incident, const char *name,
+                     const void *data, size_t bytes, bool last);
 
 #endif /* FR_CONTROL_ACT_H */

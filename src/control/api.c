@@ -29,9 +29,9 @@ int fr_api_problem(struct fr_buf *out, int status, const char *detail)
     static const struct {
         int status;
         const char *title;
-    } TITLES[] = {{400, "bad request"},   {401, "no token"},          {403, "not allowed"},
-                  {404, "not found"},     {405, "method not allowed"}, {409, "conflict"},
-                  {413, "too large"},     {429, "too many requests"},  {503, "not ready"}};
+    } TITLES[] = {{400, "bad request"}, {401, "no token"},           {403, "not allowed"},
+                  {404, "not found"},   {405, "method not allowed"}, {409, "conflict"},
+                  {413, "too large"},   {429, "too many requests"},  {503, "not ready"}};
     const char *title = "error";
     struct fr_jsonw w;
 
@@ -154,7 +154,8 @@ static int job_doc(struct fr_ctl *c, const struct fr_api_call *call, struct fr_b
     fr_json_top(&w, out, FR_ROUTE_ROWS[FR_ROUTE_JOB].schema);
     fr_json_job_members(c, &w, j);
     fr_jsonw_arr(&w, "attempts");
-    for (uint32_t i = j->nattempts > LIST_MOST ? j->nattempts - LIST_MOST : 0; i < j->nattempts; i++)
+    for (uint32_t i = j->nattempts > LIST_MOST ? j->nattempts - LIST_MOST : 0; i < j->nattempts;
+         i++)
         fr_json_attempt(&w, &j->attempts[i]);
     fr_jsonw_end_arr(&w);
     fr_json_groups(&w, "groups", j);
@@ -248,7 +249,8 @@ static int write_node(struct fr_ctl *c, const struct fr_cnode *n, struct fr_buf 
     return 200;
 }
 
-static struct fr_cnode *the_node(struct fr_ctl *c, const struct fr_api_call *call, struct fr_buf *out)
+static struct fr_cnode *the_node(struct fr_ctl *c, const struct fr_api_call *call,
+                                 struct fr_buf *out)
 {
     struct fr_cnode *n = fr_ctl_node(c, call->arg);
     char text[160];
@@ -279,7 +281,8 @@ static int incidents_doc(struct fr_ctl *c, const struct fr_api_call *call, struc
     for (size_t k = 0, i = c->nincidents; i-- > 0 && k < LIST_MOST;) {
         const struct fr_cincident *x = c->incidents[i];
 
-        if ((job[0] && (!x->job || strcmp(x->job->job, job) != 0)) || (open[0] == '1' && x->closed_unix_ns))
+        if ((job[0] && (!x->job || strcmp(x->job->job, job) != 0)) ||
+            (open[0] == '1' && x->closed_unix_ns))
             continue;
         fr_jsonw_obj(&w, NULL);
         fr_json_incident_members(c, &w, x);
@@ -329,7 +332,8 @@ static uint64_t the_id(const struct fr_api_call *call, const char *what, struct 
     return id;
 }
 
-static struct fr_cincident *the_incident(struct fr_ctl *c, const struct fr_api_call *call, struct fr_buf *out)
+static struct fr_cincident *the_incident(struct fr_ctl *c, const struct fr_api_call *call,
+                                         struct fr_buf *out)
 {
     uint64_t id = the_id(call, "an incident", out);
     struct fr_cincident *i = id ? fr_ctl_incident(c, id) : NULL;
@@ -402,7 +406,8 @@ static int readyz_doc(struct fr_ctl *c, const struct fr_api_call *call, struct f
         fr_buf_puts(out, "not ready: no agent is heard of\n");
         return 503;
     }
-    fr_buf_printf(out, "ready: the ledger is written, %u agent%s heard of\n", heard, heard == 1 ? " is" : "s are");
+    fr_buf_printf(out, "ready: the ledger is written, %u agent%s heard of\n", heard,
+                  heard == 1 ? " is" : "s are");
     return 200;
 }
 
@@ -530,7 +535,8 @@ static const struct {
     [FR_ROUTE_METRICS] = {metrics_doc, "text/plain; version=0.0.4; charset=utf-8"},
 };
 
-int fr_api_answer(struct fr_ctl *c, const struct fr_api_call *call, struct fr_buf *out, const char **ret_type)
+int fr_api_answer(struct fr_ctl *c, const struct fr_api_call *call, struct fr_buf *out,
+                  const char **ret_type)
 {
     int status;
 

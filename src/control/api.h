@@ -19,8 +19,10 @@ struct fr_api_call {
     size_t body_bytes;
 };
 
-/* Carry it out and append the answer to out. Returns the HTTP status; *ret_type is the media type. */
-int fr_api_answer(struct fr_ctl *c, const struct fr_api_call *call, struct fr_buf *out, const char **ret_type);
+/* Carry it out and append the answer to out. Returns the HTTP status; *ret_type is the media type.
+ */
+int fr_api_answer(struct fr_ctl *c, const struct fr_api_call *call, struct fr_buf *out,
+                  const char **ret_type);
 
 /* An application/problem+json body. Returns status. */
 int fr_api_problem(struct fr_buf *out, int status, const char *detail);

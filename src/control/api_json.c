@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api_json.c - jobs, attempts, groups, ranks, steps, the account; nodes, incidents and decisions are in api_json_fleet.c */
+/* api_json.c - jobs, attempts, groups, ranks, steps, the account; nodes, incidents and decisions
+ * are in api_json_fleet.c */
 #include "control/api_json.h"
 
 #include <math.h>
@@ -35,7 +36,8 @@ static void count_or_none(struct fr_jsonw *w, const char *key, uint64_t v)
         fr_jsonw_uint(w, key, v);
 }
 
-static void group_name(const struct fr_cjob *j, uint64_t hash, uint32_t instance, char *text, size_t n)
+static void group_name(const struct fr_cjob *j, uint64_t hash, uint32_t instance, char *text,
+                       size_t n)
 {
     const struct fr_ccomm *s = fr_job_comm(j, hash, instance);
 
@@ -88,7 +90,10 @@ void fr_json_job_members(struct fr_ctl *c, struct fr_jsonw *w, const struct fr_c
     if (fr_job_state_is_end(j->state))
         fr_jsonw_int(w, "exit_code", j->exit_code);
     /* an attempt that has made no step yet stands at the checkpoint that it resumes from */
-    count_or_none(w, "step", a && a->last_step ? a->last_step : a && j->nattempts > 1 ? j->checkpoint_step : j->step_done);
+    count_or_none(w, "step",
+                  a && a->last_step       ? a->last_step
+                  : a && j->nattempts > 1 ? j->checkpoint_step
+                                          : j->step_done);
     count_or_none(w, "total_steps", j->total_steps);
     fr_jsonw_num(w, "loss", j->last_loss);
     fr_jsonw_num(w, "step_s", step_s);
@@ -192,7 +197,8 @@ void fr_json_goodput_members(struct fr_jsonw *w, const struct fr_cjob *j)
         fr_jsonw_obj(w, NULL);
         fr_jsonw_str(w, "name", fr_bucket_name((enum fr_bucket)b));
         fr_jsonw_num(w, "seconds", (double)g->bucket_ns[b] * 1e-9);
-        fr_jsonw_num(w, "ratio", g->wall_ns ? (double)g->bucket_ns[b] / (double)g->wall_ns : (double)NAN);
+        fr_jsonw_num(w, "ratio",
+                     g->wall_ns ? (double)g->bucket_ns[b] / (double)g->wall_ns : (double)NAN);
         fr_jsonw_str(w, "text", fr_bucket_text((enum fr_bucket)b));
         fr_jsonw_end_obj(w);
     }

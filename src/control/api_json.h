@@ -28,7 +28,8 @@ void fr_json_attempt(struct fr_jsonw *w, const struct fr_cattempt *a);
 void fr_json_groups(struct fr_jsonw *w, const char *key, const struct fr_cjob *j);
 void fr_json_rank(struct fr_ctl *c, struct fr_jsonw *w, const struct fr_cjob *j, uint32_t rank);
 void fr_json_node_history(struct fr_jsonw *w, const struct fr_cnode *n);
-void fr_json_decision(struct fr_ctl *c, struct fr_jsonw *w, const char *key, const struct fr_cdecision *d);
+void fr_json_decision(struct fr_ctl *c, struct fr_jsonw *w, const char *key,
+                      const struct fr_cdecision *d);
 void fr_json_actions(struct fr_jsonw *w, const struct fr_cdecision *d);
 
 /* whole documents, also for evidence bundles */

@@ -209,7 +209,8 @@ void fr_json_actions(struct fr_jsonw *w, const struct fr_cdecision *d)
     fr_jsonw_end_arr(w);
 }
 
-void fr_json_decision(struct fr_ctl *c, struct fr_jsonw *w, const char *key, const struct fr_cdecision *d)
+void fr_json_decision(struct fr_ctl *c, struct fr_jsonw *w, const char *key,
+                      const struct fr_cdecision *d)
 {
     fr_jsonw_obj(w, key);
     fr_json_decision_members(c, w, d);

@@ -13,9 +13,10 @@
 #include "control/jobs.h"
 #include "control/publish.h"
 
-#define DEAD_GRACE_NS  700000000ull   /* for the launcher to say how a process ended */
-#define SAY_AGAIN_NS   30000000000ll  /* the same choice with other costs is told at most so often */
-#define WAIT_MOST_NS   60000000000ull /* an ended attempt waits for a better decision at most so long */
+#define DEAD_GRACE_NS 700000000ull  /* for the launcher to say how a process ended */
+#define SAY_AGAIN_NS  30000000000ll /* the same choice with other costs is told at most so often */
+#define WAIT_MOST_NS                                                                               \
+    60000000000ull /* an ended attempt waits for a better decision at most so long */
 
 static uint32_t without_step(const struct fr_cjob *j)
 {
@@ -38,22 +39,24 @@ static int32_t first_gone(const struct fr_cjob *j)
     return first;
 }
 
-/* The same rank died at the same step on another node before: the program does it, wherever it runs. */
+/* The same rank died at the same step on another node before: the program does it, wherever it
+ * runs. */
 static int repeats(const struct fr_ctl *c, const struct fr_cjob *j, const struct fr_cincident *i)
 {
     for (size_t k = 0; i && i->f.rank >= 0 && k < c->nincidents; k++) {
         const struct fr_cincident *o = c->incidents[k];
 
         if (o->job == j && o->epoch < i->epoch && o->f.kind == FR_FINDING_DEAD &&
-            i->f.kind == FR_FINDING_DEAD && o->f.rank == i->f.rank && o->named_step == i->named_step &&
-            strcmp(o->node, i->node) != 0)
+            i->f.kind == FR_FINDING_DEAD && o->f.rank == i->f.rank &&
+            o->named_step == i->named_step && strcmp(o->node, i->node) != 0)
             return 1;
     }
     return 0;
 }
 
 /* It ended by a code of its own and nobody was killed before. */
-static int is_application(const struct fr_ctl *c, const struct fr_cjob *j, const struct fr_cincident *i)
+static int is_application(const struct fr_ctl *c, const struct fr_cjob *j,
+                          const struct fr_cincident *i)
 {
     const struct fr_cattempt *a = &j->attempts[j->nattempts - 1];
     int32_t first = first_gone(j);
@@ -69,13 +72,14 @@ static int is_application(const struct fr_ctl *c, const struct fr_cjob *j, const
     return a->end_unix_ns && a->exit_signal <= 0 && a->exit_code > 0 && a->exit_code < 128;
 }
 
-/* What a restart costs this job: as its last one did; before the first one, half as much again as its
- * launch took until the first step ended, which a restart has to repeat. NaN: not known. */
+/* What a restart costs this job: as its last one did; before the first one, half as much again as
+ * its launch took until the first step ended, which a restart has to repeat. NaN: not known. */
 static double restart_cost_s(const struct fr_cjob *j)
 {
     const struct fr_cattempt *a = &j->attempts[j->nattempts - 1];
 
-    if (!isnan(j->restart_cost_s) || !a->first_step_unix_ns || a->first_step_unix_ns <= a->start_unix_ns)
+    if (!isnan(j->restart_cost_s) || !a->first_step_unix_ns ||
+        a->first_step_unix_ns <= a->start_unix_ns)
         return j->restart_cost_s;
     return 1.5e-9 * (double)(a->first_step_unix_ns - a->start_unix_ns);
 }
@@ -87,27 +91,26 @@ static void fill_input(struct fr_ctl *c, struct fr_cjob *j, const struct fr_cinc
     struct fr_judge_summary sum;
 
     fr_judge_summary(j->judge, &sum);
-    *in = (struct fr_policy_input){
-        .mode = j->mode,
-        .owns_restarts = true,
-        .finding = f,
-        .attempts = j->nattempts,
-        .max_attempts = j->max_attempts,
-        .attempts_without_step = without_step(j),
-        .step = j->step_done,
-        .total_steps = j->total_steps,
-        .last_checkpoint = j->checkpoint_step,
-        .checkpoint_every = j->checkpoint_every,
-        .step_now_s = sum.step_s,
-        .step_baseline_s = sum.baseline_step_s,
-        .restart_cost_s = restart_cost_s(j),
-        .act_on_silence_after_s = sum.act_on_silence_after_s,
-        .attempt_ended = a->end_unix_ns != 0,
-        .application_failure = is_application(c, j, i) != 0,
-        .nodes_total = c->nnodes,
-        .nodes_free = fr_fleet_free(c),
-        .isolated_in_window = fr_fleet_isolated(c),
-        .now_ns = c->now_ns};
+    *in = (struct fr_policy_input){.mode = j->mode,
+                                   .owns_restarts = true,
+                                   .finding = f,
+                                   .attempts = j->nattempts,
+                                   .max_attempts = j->max_attempts,
+                                   .attempts_without_step = without_step(j),
+                                   .step = j->step_done,
+                                   .total_steps = j->total_steps,
+                                   .last_checkpoint = j->checkpoint_step,
+                                   .checkpoint_every = j->checkpoint_every,
+                                   .step_now_s = sum.step_s,
+                                   .step_baseline_s = sum.baseline_step_s,
+                                   .restart_cost_s = restart_cost_s(j),
+                                   .act_on_silence_after_s = sum.act_on_silence_after_s,
+                                   .attempt_ended = a->end_unix_ns != 0,
+                                   .application_failure = is_application(c, j, i) != 0,
+                                   .nodes_total = c->nnodes,
+                                   .nodes_free = fr_fleet_free(c),
+                                   .isolated_in_window = fr_fleet_isolated(c),
+                                   .now_ns = c->now_ns};
 }
 
 static int differs(double a, double b)
@@ -148,7 +151,8 @@ static struct fr_cdecision *record(struct fr_ctl *c, struct fr_cjob *j, struct f
     c->choices[d->choice]++;
     if (i)
         i->decision = now->id;
-    fr_log(FR_LOG_NOTICE, "decision", "decision=%llu incident=%llu job=%s choice=%s node=%s reason=%s",
+    fr_log(FR_LOG_NOTICE, "decision",
+           "decision=%llu incident=%llu job=%s choice=%s node=%s reason=%s",
            (unsigned long long)now->id, (unsigned long long)now->incident, j->job,
            fr_choice_name(now->choice), now->node, now->reason);
     fr_publish_decision(c, now);
@@ -183,8 +187,8 @@ static void make_verdict_finding(const struct fr_cjob *j, int application, struc
     f->witnesses = FR_WITNESS_LAUNCHER;
     f->nlines = 1;
     snprintf(f->line[0], sizeof f->line[0], "the launcher ended with %s %d: %.120s",
-             a->exit_signal > 0 ? "signal" : "code", a->exit_signal > 0 ? a->exit_signal : a->exit_code,
-             a->end_reason);
+             a->exit_signal > 0 ? "signal" : "code",
+             a->exit_signal > 0 ? a->exit_signal : a->exit_code, a->end_reason);
 }
 
 void fr_decide(struct fr_ctl *c, struct fr_cjob *j, struct fr_cincident *i)

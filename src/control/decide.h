@@ -9,7 +9,8 @@
 
 #include "control/state.h"
 
-/* i: the gravest open incident of j, NULL: none. Also decides about an attempt that ended badly with no incident. */
+/* i: the gravest open incident of j, NULL: none. Also decides about an attempt that ended badly
+ * with no incident. */
 void fr_decide(struct fr_ctl *c, struct fr_cjob *j, struct fr_cincident *i);
 
 #endif /* FR_CONTROL_DECIDE_H */

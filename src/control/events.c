@@ -16,7 +16,7 @@
 #define TOPIC_BYTES 64
 
 struct event {
-    uint32_t refs; /* under the lock */
+    uint32_t refs;    /* under the lock */
     const char *name; /* static */
     size_t len;
     char text[];
@@ -26,7 +26,7 @@ struct client {
     struct client *next;
     struct MHD_Connection *conn;
     bool suspended, ping, greeted;
-    uint64_t cursor; /* number of the last event that was begun */
+    uint64_t cursor;   /* number of the last event that was begun */
     struct event *now; /* being sent */
     size_t sent;
     uint64_t active_ns;
@@ -84,7 +84,8 @@ void fr_events_publish(struct fr_events *ev, const char *event, const char *data
     if (!ev)
         return;
     pthread_mutex_lock(&ev->lock);
-    k = snprintf(head, sizeof head, "id: %llu\nevent: %s\ndata: ", (unsigned long long)ev->next, event);
+    k = snprintf(head, sizeof head, "id: %llu\nevent: %s\ndata: ", (unsigned long long)ev->next,
+                 event);
     e = fr_xalloc(sizeof *e + (size_t)k + n + 2);
     e->refs = 1;
     e->name = event;
@@ -251,8 +252,8 @@ static void free_client(void *arg)
     free(cl);
 }
 
-struct MHD_Response *fr_events_stream(struct fr_events *ev, struct MHD_Connection *conn, uint64_t resume_id,
-                                      const char *topics)
+struct MHD_Response *fr_events_stream(struct fr_events *ev, struct MHD_Connection *conn,
+                                      uint64_t resume_id, const char *topics)
 {
     struct client *cl = fr_xalloc(sizeof *cl);
     struct MHD_Response *r;

@@ -2,12 +2,14 @@
 /*
  * events.h - the event stream: one bounded ring of finished events, readers that pull
  *
- * A reader asks for bytes when its socket can take them and is suspended when there are none; one that is too
- * slow loses the oldest events and goes on with what the ring holds. Numbers of events rise over restarts of the
- * controller too (they begin with its start time), so that Last-Event-ID always means what it says.
+ * A reader asks for bytes when its socket can take them and is suspended when there are none; one
+ * that is too slow loses the oldest events and goes on with what the ring holds. Numbers of events
+ * rise over restarts of the controller too (they begin with its start time), so that Last-Event-ID
+ * always means what it says.
  *
  * Memory:  at most FR_EVENTS_RING events and FR_EVENTS_BYTES bytes, whatever the number of readers.
- * Threads: publish and tick: loop thread; readers: HTTP threads; one mutex, also around every suspend and resume.
+ * Threads: publish and tick: loop thread; readers: HTTP threads; one mutex, also around every
+ * suspend and resume.
  */
 #ifndef FR_CONTROL_EVENTS_H
 #define FR_CONTROL_EVENTS_H
@@ -35,9 +37,9 @@ void fr_events_tick(struct fr_events *ev, uint64_t now_ns);
 /* End all streams; new ones are refused. */
 void fr_events_close(struct fr_events *ev);
 
-/* A response that streams to conn; resume_id: number of the last event seen (0: begin now); topics: comma-separated names, ""
- * all. NULL: too many readers. */
-struct MHD_Response *fr_events_stream(struct fr_events *ev, struct MHD_Connection *conn, uint64_t resume_id,
-                                      const char *topics);
+/* A response that streams to conn; resume_id: number of the last event seen (0: begin now); topics:
+ * comma-separated names, "" all. NULL: too many readers. */
+struct MHD_Response *fr_events_stream(struct fr_events *ev, struct MHD_Connection *conn,
+                                      uint64_t resume_id, const char *topics);
 
 #endif /* FR_CONTROL_EVENTS_H */

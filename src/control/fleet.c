@@ -24,8 +24,8 @@ struct fr_cnode *fr_fleet_node(struct fr_ctl *c, const char *name, struct fr_err
     if (n)
         return n;
     if (c->nnodes == FR_NODES_MAX) {
-        fr_fail(err, -ENOSPC, "node %s: this controller holds %d nodes already, which is its limit", name,
-                FR_NODES_MAX);
+        fr_fail(err, -ENOSPC, "node %s: this controller holds %d nodes already, which is its limit",
+                name, FR_NODES_MAX);
         return NULL;
     }
     n = fr_xalloc(sizeof *n);
@@ -58,19 +58,19 @@ int fr_node_move(struct fr_ctl *c, struct fr_cnode *n, enum fr_node_state to, co
         now = n->since_unix_ns + 1; /* (node, time) is the row's key */
     n->state = to;
     n->since_unix_ns = now;
-    snprintf(n->reason, sizeof n->reason, "%s", reason);
-    snprintf(n->actor, sizeof n->actor, "%s", actor);
     h->state = to;
     h->at_unix_ns = now;
     h->incident = incident;
+    /* actor and reason may be the node's own: the history gets them first, the node from there */
     snprintf(h->actor, sizeof h->actor, "%s", actor);
     snprintf(h->reason, sizeof h->reason, "%s", reason);
+    memcpy(n->actor, h->actor, sizeof n->actor);
+    memcpy(n->reason, h->reason, sizeof n->reason);
     n->nhistory++;
     if (to == FR_NODE_PROBATION)
-        n->probation_until_unix_ns =
-            now + (int64_t)(c->cfg.controller_probation_s * 1e9);
+        n->probation_until_unix_ns = now + (int64_t)(c->cfg.controller_probation_s * 1e9);
     fr_log(FR_LOG_NOTICE, "node.state", "node=%s state=%s actor=%s reason=%s", n->name,
-           fr_node_state_name(to), actor, reason);
+           fr_node_state_name(to), n->actor, n->reason);
     fr_publish_node(c, n);
     return 0;
 }
@@ -138,8 +138,8 @@ void fr_node_heard(struct fr_ctl *c, struct fr_cnode *n)
     n->heard_ns = c->now_ns;
     n->silent = false;
     if (n->state == FR_NODE_UNKNOWN)
-        fr_node_move(c, n, n->before_silence ? n->before_silence : FR_NODE_HEALTHY, FR_ACTOR_SELF, 0,
-                     n->before_silence ? "its agent is heard again" : "its agent is heard");
+        fr_node_move(c, n, n->before_silence ? n->before_silence : FR_NODE_HEALTHY, FR_ACTOR_SELF,
+                     0, n->before_silence ? "its agent is heard again" : "its agent is heard");
 }
 
 /* Only what is in use becomes unknown by silence; a drain stands. */
@@ -293,6 +293,7 @@ void fr_fleet_tick(struct fr_ctl *c)
             now - n->since_unix_ns > (int64_t)(c->cfg.controller_verify_after_s * 1e9))
             begin_verify(c, n, FR_ACTOR_SELF, "fullrank: its own test runs");
         if (n->state == FR_NODE_PROBATION && now >= n->probation_until_unix_ns)
-            fr_node_move(c, n, FR_NODE_HEALTHY, FR_ACTOR_SELF, 0, "probation ended without a finding");
+            fr_node_move(c, n, FR_NODE_HEALTHY, FR_ACTOR_SELF, 0,
+                         "probation ended without a finding");
     }
 }

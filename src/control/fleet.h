@@ -2,8 +2,8 @@
 /*
  * fleet.h - nodes: their states, who is heard of, and where an attempt goes
  *
- * Every change of a node's state passes fr_node_move, which asks the table in model/node.c and writes a row. Silence
- * lifts no drain: a node that is heard again is what it was before.
+ * Every change of a node's state passes fr_node_move, which asks the table in model/node.c and
+ * writes a row. Silence lifts no drain: a node that is heard again is what it was before.
  *
  * Threads: the loop thread.
  */
@@ -14,18 +14,22 @@
 
 #define FR_ACTOR_SELF "fullrank"
 
-/* The node of that name, made when it is not known; NULL with a sentence for a bad name or a full fleet. */
+/* The node of that name, made when it is not known; NULL with a sentence for a bad name or a full
+ * fleet. */
 struct fr_cnode *fr_fleet_node(struct fr_ctl *c, const char *name, struct fr_err *err);
 
-/* Move the node; 0 also when it is there already, -EPERM for a move that the table does not hold (logged). */
-int fr_node_move(struct fr_ctl *c, struct fr_cnode *n, enum fr_node_state to, const char *actor, uint64_t incident,
-                 const char *reason);
+/* Move the node; 0 also when it is there already, -EPERM for a move that the table does not hold
+ * (logged). */
+int fr_node_move(struct fr_ctl *c, struct fr_cnode *n, enum fr_node_state to, const char *actor,
+                 uint64_t incident, const char *reason);
 
 /* Begin to drain; ours: on this controller's own account (a verification follows). */
-int fr_node_drain(struct fr_ctl *c, struct fr_cnode *n, const char *actor, bool ours, uint64_t incident,
-                  const char *reason);
-/* Take a drain back: DRAINING to HEALTHY, DRAINED to its verification. -EPERM with a sentence otherwise. */
-int fr_node_resume(struct fr_ctl *c, struct fr_cnode *n, const char *actor, const char *reason, struct fr_err *err);
+int fr_node_drain(struct fr_ctl *c, struct fr_cnode *n, const char *actor, bool ours,
+                  uint64_t incident, const char *reason);
+/* Take a drain back: DRAINING to HEALTHY, DRAINED to its verification. -EPERM with a sentence
+ * otherwise. */
+int fr_node_resume(struct fr_ctl *c, struct fr_cnode *n, const char *actor, const char *reason,
+                   struct fr_err *err);
 
 /* It is being verified: ask its agent for the test. */
 void fr_node_expect_test(struct fr_cnode *n);
@@ -39,9 +43,9 @@ void fr_node_heard(struct fr_ctl *c, struct fr_cnode *n);
 int fr_node_is_free_for(const struct fr_ctl *c, const struct fr_cnode *n, const struct fr_cjob *j);
 
 /*
- * Choose nodes for the next attempt of j: those of its last attempt that are usable keep their place, the others are
- * replaced by free ones (healthy first, probation last, then by name). Fills out[j->nodes] and returns 0, or the
- * number of nodes that are missing.
+ * Choose nodes for the next attempt of j: those of its last attempt that are usable keep their
+ * place, the others are replaced by free ones (healthy first, probation last, then by name). Fills
+ * out[j->nodes] and returns 0, or the number of nodes that are missing.
  */
 uint32_t fr_fleet_place(struct fr_ctl *c, struct fr_cjob *j, struct fr_cnode **out);
 

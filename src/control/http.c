@@ -20,11 +20,11 @@
 #include "control/state.h"
 #include "wire/message.h"
 
-#define JSON_BODY_BYTES  (64u << 10)
-#define SUPERVISE_BYTES  (4u << 20)
-#define QUERY_BYTES      512
-#define TLS_FILE_BYTES   (1u << 20)
-#define TYPE_PROBLEM     "application/problem+json"
+#define JSON_BODY_BYTES (64u << 10)
+#define SUPERVISE_BYTES (4u << 20)
+#define QUERY_BYTES     512
+#define TLS_FILE_BYTES  (1u << 20)
+#define TYPE_PROBLEM    "application/problem+json"
 
 struct request {
     struct fr_ask ask;
@@ -44,7 +44,7 @@ struct fr_server {
     struct fr_snapshots *snapshots;
     uint16_t port;
     bool loopback;
-    char *cert, *key; /* PEM texts */
+    char *cert, *key;     /* PEM texts */
     pthread_mutex_t lock; /* queue */
     struct request *head, **tail;
     bool closed;
@@ -64,12 +64,14 @@ static int same_token(const char *a, const char *b)
 
 static int has_token(const struct fr_server *s, struct MHD_Connection *conn)
 {
-    const char *h = MHD_lookup_connection_value(conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+    const char *h =
+        MHD_lookup_connection_value(conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
 
     return h && strncmp(h, "Bearer ", 7) == 0 && same_token(h + 7, s->opt.token);
 }
 
-/* A page from elsewhere may have bound its own name to 127.0.0.1: on loopback only loopback's names are answered. */
+/* A page from elsewhere may have bound its own name to 127.0.0.1: on loopback only loopback's names
+ * are answered. */
 static int host_ok(const struct fr_server *s, struct MHD_Connection *conn)
 {
     static const char *const OK[] = {"127.0.0.1", "localhost", "[::1]"};
@@ -88,7 +90,8 @@ static int host_ok(const struct fr_server *s, struct MHD_Connection *conn)
     return 0;
 }
 
-static enum MHD_Result send_response(struct MHD_Connection *conn, int status, struct MHD_Response *r)
+static enum MHD_Result send_response(struct MHD_Connection *conn, int status,
+                                     struct MHD_Response *r)
 {
     enum MHD_Result rc;
 
@@ -110,8 +113,8 @@ static void unref_doc(void *arg)
 /* Takes the reference. */
 static enum MHD_Result send_doc(struct MHD_Connection *conn, struct fr_doc *d)
 {
-    struct MHD_Response *r =
-        MHD_create_response_from_buffer_with_free_callback_cls(d->len, d->p ? d->p : (void *)d, unref_doc, d);
+    struct MHD_Response *r = MHD_create_response_from_buffer_with_free_callback_cls(
+        d->len, d->p ? d->p : (void *)d, unref_doc, d);
     int status = d->status;
 
     if (!r) {
@@ -151,11 +154,13 @@ static size_t body_limit(const struct fr_server *s, enum fr_route route)
 }
 
 /* Everything that can be said before the body: NULL, or the refusal. */
-static struct fr_doc *refuse_early(struct fr_server *s, struct request *q, const char *method, const char *url)
+static struct fr_doc *refuse_early(struct fr_server *s, struct request *q, const char *method,
+                                   const char *url)
 {
     const struct fr_route_row *row;
     const char *length;
-    int route = fr_route_find(strcmp(method, "HEAD") == 0 ? "GET" : method, url, q->arg, sizeof q->arg);
+    int route =
+        fr_route_find(strcmp(method, "HEAD") == 0 ? "GET" : method, url, q->arg, sizeof q->arg);
 
     if (!host_ok(s, q->conn))
         return problem(403, "this controller answers to localhost only");
@@ -177,7 +182,8 @@ static struct fr_doc *refuse_early(struct fr_server *s, struct request *q, const
     return NULL;
 }
 
-static enum MHD_Result add_pair(void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
+static enum MHD_Result add_pair(void *arg, enum MHD_ValueKind kind, const char *key,
+                                const char *value)
 {
     struct request *q = arg;
     size_t n = strlen(q->query);
@@ -186,7 +192,8 @@ static enum MHD_Result add_pair(void *arg, enum MHD_ValueKind kind, const char *
     if (strpbrk(key, "&=%") || (value && strpbrk(value, "&%")))
         return MHD_YES; /* nothing that the API knows looks like that */
     if (n + strlen(key) + (value ? strlen(value) : 0) + 3 < sizeof q->query)
-        snprintf(q->query + n, sizeof q->query - n, "%s%s=%s", n ? "&" : "", key, value ? value : "");
+        snprintf(q->query + n, sizeof q->query - n, "%s%s=%s", n ? "&" : "", key,
+                 value ? value : "");
     return MHD_YES;
 }
 
@@ -198,7 +205,8 @@ static enum MHD_Result stream(struct fr_server *s, struct request *q)
 
     if (!last)
         last = MHD_lookup_connection_value(q->conn, MHD_GET_ARGUMENT_KIND, "last_event_id");
-    r = fr_events_stream(s->events, q->conn, last ? strtoull(last, NULL, 10) : 0, topics ? topics : "");
+    r = fr_events_stream(s->events, q->conn, last ? strtoull(last, NULL, 10) : 0,
+                         topics ? topics : "");
     if (!r)
         return send_doc(q->conn, problem(503, "too many readers of the event stream"));
     MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, "text/event-stream");
@@ -270,8 +278,9 @@ static int add_body(struct fr_server *s, struct request *q, const char *data, si
     return 0;
 }
 
-static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const char *url, const char *method,
-                                  const char *version, const char *data, size_t *n, void **ctx)
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const char *url,
+                                  const char *method, const char *version, const char *data,
+                                  size_t *n, void **ctx)
 {
     struct fr_server *s = cls;
     struct request *q = *ctx;
@@ -307,7 +316,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
     return answer(s, q, url);
 }
 
-static void on_completed(void *cls, struct MHD_Connection *conn, void **ctx, enum MHD_RequestTerminationCode code)
+static void on_completed(void *cls, struct MHD_Connection *conn, void **ctx,
+                         enum MHD_RequestTerminationCode code)
 {
     struct fr_server *s = cls;
     struct request *q = *ctx;
@@ -316,7 +326,8 @@ static void on_completed(void *cls, struct MHD_Connection *conn, void **ctx, enu
     (void)code;
     if (!q)
         return;
-    /* A queued request is suspended, and a suspended connection is not ended: the loop holds no stale pointer. */
+    /* A queued request is suspended, and a suspended connection is not ended: the loop holds no
+     * stale pointer. */
     atomic_fetch_sub_explicit(&s->bodies, q->charged, memory_order_relaxed);
     fr_doc_unref(q->doc);
     fr_buf_fini(&q->body);
@@ -387,22 +398,25 @@ static int start(struct fr_server *s, int fd, struct fr_err *err)
                                    {MHD_OPTION_HTTPS_MEM_KEY, 0, s->key},
                                    {MHD_OPTION_END, 0, NULL}};
     struct MHD_OptionItem plain[] = {{MHD_OPTION_END, 0, NULL}};
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG |
-                     (s->cert ? MHD_USE_TLS : 0);
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC |
+                     MHD_USE_ERROR_LOG | (s->cert ? MHD_USE_TLS : 0);
 
-    s->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
-                                 MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
-                                 MHD_OPTION_CONNECTION_LIMIT, (unsigned)FR_HTTP_CONNECTIONS,
-                                 MHD_OPTION_CONNECTION_TIMEOUT, 60u, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                                 (size_t)(64u << 10), MHD_OPTION_ARRAY, s->cert ? tls : plain, MHD_OPTION_END);
+    s->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)FR_HTTP_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+        60u, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(64u << 10), MHD_OPTION_ARRAY,
+        s->cert ? tls : plain, MHD_OPTION_END);
     if (!s->daemon) {
         close(fd);
-        return fr_fail(err, -EIO, "cannot start the HTTP server%s", s->cert ? " (are --tls-cert and --tls-key PEM files?)" : "");
+        return fr_fail(err, -EIO, "cannot start the HTTP server%s",
+                       s->cert ? " (are --tls-cert and --tls-key PEM files?)" : "");
     }
     return 0;
 }
 
-int fr_server_new(const struct fr_server_options *opt, struct fr_events *ev, struct fr_server **ret, struct fr_err *err)
+int fr_server_new(const struct fr_server_options *opt, struct fr_events *ev, struct fr_server **ret,
+                  struct fr_err *err)
 {
     struct fr_server *s = fr_xalloc(sizeof *s);
     int fd = -1, rc = 0;

@@ -2,12 +2,12 @@
 /*
  * http.h - the HTTP side: who may ask, how much, and who answers
  *
- * libmicrohttpd's own thread parses requests. What it can answer without the state (a fresh document, a file of the page,
- * the event stream, a refusal) it answers; everything else is suspended and queued for the loop thread. Tokens are
- * compared in constant time.
+ * libmicrohttpd's own thread parses requests. What it can answer without the state (a fresh
+ * document, a file of the page, the event stream, a refusal) it answers; everything else is
+ * suspended and queued for the loop thread. Tokens are compared in constant time.
  *
- * Memory:  a body is bounded by its route, all bodies together by FR_HTTP_BODIES_BYTES, connections by FR_HTTP_CONNECTIONS.
- * Threads: new, free, take, answer: the loop thread; the rest inside.
+ * Memory:  a body is bounded by its route, all bodies together by FR_HTTP_BODIES_BYTES, connections
+ * by FR_HTTP_CONNECTIONS. Threads: new, free, take, answer: the loop thread; the rest inside.
  */
 #ifndef FR_CONTROL_HTTP_H
 #define FR_CONTROL_HTTP_H
@@ -25,11 +25,11 @@
 #define FR_HTTP_BODIES_BYTES (256u << 20)
 
 struct fr_server_options {
-    const char *listen;      /* "127.0.0.1:7880", "[::1]:0" */
-    const char *token;       /* what changes need */
+    const char *listen; /* "127.0.0.1:7880", "[::1]:0" */
+    const char *token;  /* what changes need */
     const char *web_dir;
     const char *tls_cert, *tls_key; /* files, NULL: plain HTTP */
-    bool token_given;        /* the token was set by the operator: without it only loopback is allowed */
+    bool token_given; /* the token was set by the operator: without it only loopback is allowed */
     size_t report_max_bytes;
     void (*wake)(void *arg); /* something was queued; called on HTTP threads */
     void *arg;
@@ -41,7 +41,8 @@ struct fr_ask { /* a queued request */
     char address[256]; /* for the cache, "" not cached */
 };
 
-/* Bind, listen, serve. -EADDRINUSE and others with a sentence; -EPERM for an address that needs TLS and token. */
+/* Bind, listen, serve. -EADDRINUSE and others with a sentence; -EPERM for an address that needs TLS
+ * and token. */
 int fr_server_new(const struct fr_server_options *opt, struct fr_events *ev, struct fr_server **ret,
                   struct fr_err *err);
 uint16_t fr_server_port(const struct fr_server *s);

@@ -23,7 +23,8 @@ static const struct {
     int gravity; /* the larger the graver */
     uint32_t effects;
 } KINDS[FR_FINDING_KINDS] = {
-    [FR_FINDING_DEAD] = {7, KIND(DEAD) | KIND(MISMATCH) | KIND(HANG) | KIND(STALL) | KIND(SLOW) | KIND(JOB_SLOW) | KIND(STRUCTURAL) | KIND(SILENT)},
+    [FR_FINDING_DEAD] = {7, KIND(DEAD) | KIND(MISMATCH) | KIND(HANG) | KIND(STALL) | KIND(SLOW) |
+                                KIND(JOB_SLOW) | KIND(STRUCTURAL) | KIND(SILENT)},
     [FR_FINDING_MISMATCH] = {6, KIND(HANG) | KIND(STALL) | KIND(JOB_SLOW)},
     [FR_FINDING_HANG] = {5, KIND(HANG) | KIND(STALL) | KIND(JOB_SLOW) | KIND(SLOW)},
     [FR_FINDING_SLOW] = {4, KIND(JOB_SLOW)},
@@ -46,7 +47,8 @@ struct fr_cincident *fr_incident_add(struct fr_ctl *c, uint64_t id)
             return NULL;
         free(c->incidents[k]->evidence);
         free(c->incidents[k]);
-        memmove(&c->incidents[k], &c->incidents[k + 1], (c->nincidents - k - 1) * sizeof c->incidents[0]);
+        memmove(&c->incidents[k], &c->incidents[k + 1],
+                (c->nincidents - k - 1) * sizeof c->incidents[0]);
         c->nincidents--;
     }
     i = fr_xalloc(sizeof *i);
@@ -74,7 +76,8 @@ struct fr_cdecision *fr_decision_add(struct fr_ctl *c, uint64_t id)
         if (k == c->ndecisions)
             return NULL;
         free(c->decisions[k]);
-        memmove(&c->decisions[k], &c->decisions[k + 1], (c->ndecisions - k - 1) * sizeof c->decisions[0]);
+        memmove(&c->decisions[k], &c->decisions[k + 1],
+                (c->ndecisions - k - 1) * sizeof c->decisions[0]);
         c->ndecisions--;
     }
     d = fr_xalloc(sizeof *d);
@@ -92,7 +95,8 @@ static int is_open_of(const struct fr_cincident *i, const struct fr_cjob *j)
 }
 
 /* The open incident that this finding belongs to: by its key, else as an effect of a graver one. */
-static struct fr_cincident *find_cause(struct fr_ctl *c, struct fr_cjob *j, const struct fr_finding *f)
+static struct fr_cincident *find_cause(struct fr_ctl *c, struct fr_cjob *j,
+                                       const struct fr_finding *f)
 {
     struct fr_cincident *cause = NULL;
 
@@ -109,8 +113,10 @@ static struct fr_cincident *find_cause(struct fr_ctl *c, struct fr_cjob *j, cons
     return cause;
 }
 
-/* The open incident that turns out to be this graver finding: a stall that has found its rank, say. */
-static struct fr_cincident *find_effect(struct fr_ctl *c, struct fr_cjob *j, const struct fr_finding *f)
+/* The open incident that turns out to be this graver finding: a stall that has found its rank, say.
+ */
+static struct fr_cincident *find_effect(struct fr_ctl *c, struct fr_cjob *j,
+                                        const struct fr_finding *f)
 {
     for (size_t k = c->nincidents; k-- > 0;) {
         struct fr_cincident *i = c->incidents[k];
@@ -214,7 +220,8 @@ static void close_incident(struct fr_ctl *c, struct fr_cincident *i, const char 
         if (i->job->act.incident == i && i->job->act.stage > FR_ACT_RECORD)
             i->job->act.incident = NULL;
     }
-    fr_log(FR_LOG_NOTICE, "incident.closed", "incident=%llu why=%s", (unsigned long long)i->id, why);
+    fr_log(FR_LOG_NOTICE, "incident.closed", "incident=%llu why=%s", (unsigned long long)i->id,
+           why);
     fr_publish_incident(c, i);
 }
 
@@ -261,14 +268,16 @@ void fr_incidents_fold(struct fr_ctl *c, struct fr_cjob *j, const struct fr_find
     }
 }
 
-/* A node that an open incident names is suspect; it is what it was before when the incident is gone. */
+/* A node that an open incident names is suspect; it is what it was before when the incident is
+ * gone. */
 static void mark_suspects(struct fr_ctl *c)
 {
     for (uint32_t k = 0; k < c->nnodes; k++) {
         struct fr_cnode *n = c->nodes[k];
         const struct fr_cincident *by = NULL;
 
-        if (n->state != FR_NODE_HEALTHY && n->state != FR_NODE_PROBATION && n->state != FR_NODE_SUSPECT)
+        if (n->state != FR_NODE_HEALTHY && n->state != FR_NODE_PROBATION &&
+            n->state != FR_NODE_SUSPECT)
             continue;
         for (size_t i = c->nincidents; n->job && i-- > 0 && !by;)
             if (!c->incidents[i]->closed_unix_ns && c->incidents[i]->job == n->job &&
@@ -278,8 +287,8 @@ static void mark_suspects(struct fr_ctl *c)
         if (by && n->state != FR_NODE_SUSPECT) {
             char reason[FR_TEXT_BYTES];
 
-            snprintf(reason, sizeof reason, "incident %llu (%s) names it", (unsigned long long)by->id,
-                     by->kind);
+            snprintf(reason, sizeof reason, "incident %llu (%s) names it",
+                     (unsigned long long)by->id, by->kind);
             fr_node_move(c, n, FR_NODE_SUSPECT, FR_ACTOR_SELF, by->id, reason);
         } else if (!by && n->state == FR_NODE_SUSPECT) {
             fr_node_move(c, n, FR_NODE_HEALTHY, FR_ACTOR_SELF, 0, "no open incident names it");
@@ -307,13 +316,14 @@ static void show_stuck(struct fr_ctl *c, struct fr_cjob *j, const struct fr_cinc
 
     if (stuck && (j->state == FR_JOB_RUNNING || j->state == FR_JOB_STARTING))
         fr_job_move(c, j, FR_JOB_STUCK);
-    else if (!stuck && j->state == FR_JOB_STUCK)
+    else if (!stuck && j->state == FR_JOB_STUCK && j->act.stage == FR_ACT_NONE)
         fr_job_move(c, j, fr_job_natural_state(j));
 }
 
 void fr_incidents_tick(struct fr_ctl *c)
 {
-    static struct fr_finding found[FR_FINDINGS_MAX]; /* 1.3 kB each: too much for the stack; one loop thread */
+    static struct fr_finding
+        found[FR_FINDINGS_MAX]; /* 1.3 kB each: too much for the stack; one loop thread */
 
     for (uint32_t k = 0; k < c->njobs; k++) {
         struct fr_cjob *j = c->jobs[k];

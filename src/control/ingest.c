@@ -20,6 +20,8 @@
 #include "wire/record.h"
 
 #define OFFSET_WINDOW_NS 30000000000ull
+#define MEETING_NS       5000000000ull
+#define WALL_TRUST_NS    60000000000ll
 #define COMM_RUNS_MAX    64
 
 _Static_assert((int)FR_PROC_STOPPED == (int)FULLRANK__PROC_STATE__PROC_STOPPED &&
@@ -32,18 +34,22 @@ static int64_t smallest_offset(const struct fr_cnode *n)
 {
     if (!n->offset_known[0])
         return n->offset_ns[1];
-    return n->offset_known[1] && n->offset_ns[1] < n->offset_ns[0] ? n->offset_ns[1] : n->offset_ns[0];
+    return n->offset_known[1] && n->offset_ns[1] < n->offset_ns[0] ? n->offset_ns[1]
+                                                                   : n->offset_ns[0];
 }
 
 /* Find what is added to a time of this report. */
 static void update_offset(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r)
 {
     int64_t off = (int64_t)c->now_ns - (int64_t)r->mono_ns;
+    int64_t by_wall = r->unix_ns - c->unix_offset_ns - (int64_t)r->mono_ns;
 
     if (r->spooled) { /* written long before it came: its arrival says nothing */
-        bool known = (n->offset_known[0] || n->offset_known[1]) && strcmp(n->boot_id, r->boot_id) == 0;
+        bool known =
+            (n->offset_known[0] || n->offset_known[1]) && strcmp(n->boot_id, r->boot_id) == 0;
 
-        n->offset_now_ns = known ? smallest_offset(n) : r->unix_ns - c->unix_offset_ns - (int64_t)r->mono_ns;
+        n->offset_now_ns =
+            known ? smallest_offset(n) : r->unix_ns - c->unix_offset_ns - (int64_t)r->mono_ns;
         return;
     }
     if (c->now_ns - n->window_ns > OFFSET_WINDOW_NS) {
@@ -57,13 +63,19 @@ static void update_offset(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__
         n->offset_known[0] = true;
     }
     n->offset_now_ns = smallest_offset(n);
+    /* Just met, it may send what it held back while nobody answered: until a fresh report has come,
+     * arrivals say too little, and the wall clocks, when they nearly agree, say more. */
+    if (c->now_ns - n->met_ns < MEETING_NS && by_wall < n->offset_now_ns &&
+        n->offset_now_ns - by_wall < WALL_TRUST_NS)
+        n->offset_now_ns = by_wall;
 }
 
 static uint64_t map_ns(const struct fr_ctl *c, const struct fr_cnode *n, uint64_t t)
 {
     int64_t at;
 
-    if (t == 0 || t > INT64_MAX / 2 || n->offset_now_ns > INT64_MAX / 2 || n->offset_now_ns < -INT64_MAX / 2)
+    if (t == 0 || t > INT64_MAX / 2 || n->offset_now_ns > INT64_MAX / 2 ||
+        n->offset_now_ns < -INT64_MAX / 2)
         return 0;
     at = (int64_t)t + n->offset_now_ns;
     if (at <= 0)
@@ -73,7 +85,8 @@ static uint64_t map_ns(const struct fr_ctl *c, const struct fr_cnode *n, uint64_
 
 /* --- who is who --- */
 
-static struct fr_cjob *find_job(struct fr_ctl *c, const struct fr_cnode *n, const char *job, uint64_t epoch)
+static struct fr_cjob *find_job(struct fr_ctl *c, const struct fr_cnode *n, const char *job,
+                                uint64_t epoch)
 {
     struct fr_cjob *j = n->job && strcmp(n->job->job, job) == 0 ? n->job : fr_ctl_job(c, job);
 
@@ -88,8 +101,8 @@ static struct fr_cjob *find_job(struct fr_ctl *c, const struct fr_cnode *n, cons
 }
 
 /* The job when the rank is one that this node holds in the current attempt, else NULL. */
-static struct fr_cjob *find_rank(struct fr_ctl *c, const struct fr_cnode *n, const char *job, uint64_t epoch,
-                                 uint32_t rank)
+static struct fr_cjob *find_rank(struct fr_ctl *c, const struct fr_cnode *n, const char *job,
+                                 uint64_t epoch, uint32_t rank)
 {
     struct fr_cjob *j = find_job(c, n, job, epoch);
     const struct fr_cattempt *a = j ? fr_job_current(j) : NULL;
@@ -107,7 +120,8 @@ static struct fr_cjob *find_rank(struct fr_ctl *c, const struct fr_cnode *n, con
 
 static struct fr_ccomm *comm_slot(const struct fr_cjob *j, uint64_t hash, uint32_t instance)
 {
-    uint32_t i = (uint32_t)((hash ^ instance * 0x9e3779b97f4a7c15ull) * 0xff51afd7ed558ccdull >> 33);
+    uint32_t i =
+        (uint32_t)((hash ^ instance * 0x9e3779b97f4a7c15ull) * 0xff51afd7ed558ccdull >> 33);
 
     for (i &= j->comms_cap - 1; j->comms[i].hash; i = (i + 1) & (j->comms_cap - 1))
         if (j->comms[i].hash == hash && j->comms[i].instance == instance)
@@ -162,7 +176,8 @@ static void take_comm(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Comm
         return;
     }
     for (size_t i = 0; i < m->n_runs; i += 3) {
-        uint64_t last = m->runs[i] + (uint64_t)m->runs[i + 1] * (m->runs[i + 2] ? m->runs[i + 2] - 1 : 0);
+        uint64_t last =
+            m->runs[i] + (uint64_t)m->runs[i + 1] * (m->runs[i + 2] ? m->runs[i + 2] - 1 : 0);
 
         if (m->runs[i + 2] == 0 || m->runs[i + 2] > m->size || last >= j->nranks) {
             j->foreign++;
@@ -240,7 +255,8 @@ static void take_grid(struct fr_cjob *j, uint32_t rank, const Fullrank__Rank *m)
         index[d] = m->grid_index[d];
         size[d] = m->grid_size[d];
     }
-    if (memcmp(index, k->grid_index, sizeof index) == 0 && memcmp(size, k->grid_size, sizeof size) == 0)
+    if (memcmp(index, k->grid_index, sizeof index) == 0 &&
+        memcmp(size, k->grid_size, sizeof size) == 0)
         return;
     memcpy(k->grid_index, index, sizeof index);
     memcpy(k->grid_size, size, sizeof size);
@@ -351,9 +367,10 @@ static void take_progress(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__
         fr_judge_progress(j->judge, m->rank, key, &o);
 }
 
-/* Returns the newest step of the report, for its acknowledgement. late: told behind newer ones, for the record only. */
-static uint64_t take_steps(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r, bool late,
-                           struct fr_cjob **ret_job)
+/* Returns the newest step of the report, for its acknowledgement. late: told behind newer ones, for
+ * the record only. */
+static uint64_t take_steps(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r,
+                           bool late, struct fr_cjob **ret_job)
 {
     uint64_t newest = 0;
 
@@ -497,14 +514,14 @@ struct told {
 static void take_answers(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r)
 {
     for (size_t i = 0; i < r->n_evidence; i++)
-        fr_act_evidence(c, n, r->evidence[i]->incident, r->evidence[i]->name, r->evidence[i]->data.data,
-                        r->evidence[i]->data.len, r->evidence[i]->last);
+        fr_act_evidence(c, n, r->evidence[i]->incident, r->evidence[i]->name,
+                        r->evidence[i]->data.data, r->evidence[i]->data.len, r->evidence[i]->last);
     for (size_t i = 0; i < r->n_tests; i++)
         take_test(c, n, r->tests[i]);
 }
 
-/* A report of the past, out of a spool or sent again behind newer ones: what it says of how things stand is outdated;
- * what has happened has happened. */
+/* A report of the past, out of a spool or sent again behind newer ones: what it says of how things
+ * stand is outdated; what has happened has happened. */
 static struct told take_history(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r)
 {
     struct told t = {0};
@@ -550,9 +567,10 @@ static struct told take_all(struct fr_ctl *c, struct fr_cnode *n, const Fullrank
 }
 
 /*
- * An agent that meets a new controller sends its newest report first, learns that the controller is another one, and
- * then sends again, in order, what the old one had not acknowledged: first..N-1, N itself, N+1. So N may be acknowledged only
- * when it comes again or something newer comes: then everything before it is here.
+ * An agent that meets a new controller sends its newest report first, learns that the controller is
+ * another one, and then sends again, in order, what the old one had not acknowledged: first..N-1, N
+ * itself, N+1. So N may be acknowledged only when it comes again or something newer comes: then
+ * everything before it is here.
  */
 static void settle(struct fr_ctl *c, struct fr_cnode *n)
 {
@@ -566,7 +584,8 @@ static void take_in_order(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__
 {
     struct told t;
 
-    if (r->spooled) { /* the agent deletes it by itself; its numbers are not those of the live ones */
+    if (r->spooled) { /* the agent deletes it by itself; its numbers are not those of the live ones
+                       */
         c->counts.reports++;
         take_history(c, n, r);
         return;
@@ -599,9 +618,10 @@ static void take_in_order(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__
     }
 }
 
-static void meet(struct fr_cnode *n, const Fullrank__Report *r)
+static void meet(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r)
 {
     n->instance = r->agent_instance;
+    n->met_ns = c->now_ns;
     n->last_seq = n->acked_seq = n->first_seq = n->resent_seq = n->first_step = 0;
     n->settled = false;
     n->nacks = 0;
@@ -613,12 +633,14 @@ static void meet(struct fr_cnode *n, const Fullrank__Report *r)
 static int check(const Fullrank__Report *r, struct fr_err *err)
 {
     if (!fr_ctl_name_ok(r->node))
-        return fr_fail(err, -EINVAL, "a node's name must be 1 to 63 characters of A-Z a-z 0-9 . _ -");
+        return fr_fail(err, -EINVAL,
+                       "a node's name must be 1 to 63 characters of A-Z a-z 0-9 . _ -");
     if (r->agent_instance == 0 || r->seq == 0)
-        return fr_fail(err, -EINVAL, "node %s: instance and sequence of a report count from 1", r->node);
+        return fr_fail(err, -EINVAL, "node %s: instance and sequence of a report count from 1",
+                       r->node);
     if (r->records.len % sizeof(struct fr_wire_record) != 0)
-        return fr_fail(err, -EINVAL, "node %s: %zu bytes of records are not a multiple of %zu", r->node,
-                       r->records.len, sizeof(struct fr_wire_record));
+        return fr_fail(err, -EINVAL, "node %s: %zu bytes of records are not a multiple of %zu",
+                       r->node, r->records.len, sizeof(struct fr_wire_record));
     return 0;
 }
 
@@ -647,7 +669,7 @@ int fr_ingest_report(struct fr_ctl *c, const void *body, size_t n, struct fr_buf
     }
     if (!r->spooled) {
         if (node->instance != r->agent_instance)
-            meet(node, r);
+            meet(c, node, r);
         snprintf(node->version, sizeof node->version, "%.31s", r->version);
         snprintf(node->boot_id, sizeof node->boot_id, "%.47s", r->boot_id);
     }

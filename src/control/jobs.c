@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobs.c - the life of a job and of its attempts; see jobs.h. What supervisors say is in supervise.c. */
+/* jobs.c - the life of a job and of its attempts; see jobs.h. What supervisors say is in
+ * supervise.c. */
 #include "control/jobs.h"
 
 #include <errno.h>
@@ -16,8 +17,10 @@
 #include "control/incidents.h"
 #include "control/publish.h"
 
-#define SETTLE_AFTER_NS   450000000ll /* a report that was made after the end has come by then */
-#define ABANDONED_NS      60000000000ull /* silence of a supervisor after which its job, if nothing of it runs, is over */
+#define SETTLE_AFTER_NS 450000000ll /* a report that was made after the end has come by then */
+#define ABANDONED_NS                                                                               \
+    60000000000ull /* silence of a supervisor after which its job, if nothing of it runs, is over  \
+                    */
 #define ENDED_WITH_DETAIL 16 /* ended jobs that keep judge and ranks in memory */
 
 void fr_job_move(struct fr_ctl *c, struct fr_cjob *j, enum fr_job_state to)
@@ -302,7 +305,8 @@ void fr_job_end(struct fr_ctl *c, struct fr_cjob *j, enum fr_job_state how, int3
         a->dirty = true;
     }
     /* What came after the end of a good attempt was only the wait for its last reports. */
-    j->ended_unix_ns = how == FR_JOB_DONE && a && a->end_unix_ns ? a->end_unix_ns : fr_ctl_now_unix(c);
+    j->ended_unix_ns =
+        how == FR_JOB_DONE && a && a->end_unix_ns ? a->end_unix_ns : fr_ctl_now_unix(c);
     j->settle_ns = 0;
     j->exit_code = exit_code;
     j->verdict_ns = 0;
@@ -339,7 +343,8 @@ static bool has_settled(const struct fr_ctl *c, const struct fr_cjob *j)
     if (c->now_ns >= j->settle_ns || (j->total_steps && j->step_done >= j->total_steps))
         return true;
     for (uint32_t i = 0; i < a->nnodes; i++)
-        if (!a->nodes[i]->silent && fr_ctl_unix(c, a->nodes[i]->heard_ns) < a->end_unix_ns + SETTLE_AFTER_NS)
+        if (!a->nodes[i]->silent &&
+            fr_ctl_unix(c, a->nodes[i]->heard_ns) < a->end_unix_ns + SETTLE_AFTER_NS)
             return false;
     return true;
 }

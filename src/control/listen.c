@@ -11,7 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static int split(const char *address, char *host, size_t nhost, char *port, size_t nport, struct fr_err *err)
+static int split(const char *address, char *host, size_t nhost, char *port, size_t nport,
+                 struct fr_err *err)
 {
     const char *colon = strrchr(address, ':');
     size_t n;
@@ -39,7 +40,8 @@ static bool is_loopback(const struct sockaddr *sa)
            IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr);
 }
 
-static int bind_one(const char *address, const struct addrinfo *ai, int *ret_fd, uint16_t *ret_port, struct fr_err *err)
+static int bind_one(const char *address, const struct addrinfo *ai, int *ret_fd, uint16_t *ret_port,
+                    struct fr_err *err)
 {
     struct sockaddr_storage got;
     socklen_t len = sizeof got;
@@ -53,19 +55,24 @@ static int bind_one(const char *address, const struct addrinfo *ai, int *ret_fd,
         rc = -errno;
         close(fd);
         if (rc == -EADDRINUSE)
-            return fr_fail(err, rc, "cannot listen on %s: the address is in use (another controller runs there? see --listen)",
+            return fr_fail(err, rc,
+                           "cannot listen on %s: the address is in use (another controller runs "
+                           "there? see --listen)",
                            address);
         return fr_fail(err, rc, "cannot listen on %s: %s", address, strerror(-rc));
     }
-    *ret_port = ntohs(got.ss_family == AF_INET ? ((const struct sockaddr_in *)(const void *)&got)->sin_port
-                                               : ((const struct sockaddr_in6 *)(const void *)&got)->sin6_port);
+    *ret_port = ntohs(got.ss_family == AF_INET
+                          ? ((const struct sockaddr_in *)(const void *)&got)->sin_port
+                          : ((const struct sockaddr_in6 *)(const void *)&got)->sin6_port);
     *ret_fd = fd;
     return 0;
 }
 
-int fr_listen(const char *address, bool far_ok, int *ret_fd, uint16_t *ret_port, bool *ret_loopback, struct fr_err *err)
+int fr_listen(const char *address, bool far_ok, int *ret_fd, uint16_t *ret_port, bool *ret_loopback,
+              struct fr_err *err)
 {
-    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE, .ai_socktype = SOCK_STREAM};
+    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
+                             .ai_socktype = SOCK_STREAM};
     struct addrinfo *ai = NULL;
     char host[128], port[8];
     int rc = split(address, host, sizeof host, port, sizeof port, err);
@@ -79,7 +86,8 @@ int fr_listen(const char *address, bool far_ok, int *ret_fd, uint16_t *ret_port,
     *ret_loopback = is_loopback(ai->ai_addr);
     if (!*ret_loopback && !far_ok)
         rc = fr_fail(err, -EPERM,
-                     "will not listen on %s: other machines could reach it (give --tls-cert, --tls-key and --token-file, or listen on 127.0.0.1)",
+                     "will not listen on %s: other machines could reach it (give --tls-cert, "
+                     "--tls-key and --token-file, or listen on 127.0.0.1)",
                      address);
     else
         rc = bind_one(address, ai, ret_fd, ret_port, err);

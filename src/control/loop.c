@@ -89,7 +89,8 @@ static void close_handle(uv_handle_t *h, void *arg)
 }
 
 int fr_loop_run(struct fr_ctl *c, struct fr_server_options *opt, struct fr_events *ev,
-                int (*ready)(uint16_t port, void *arg, struct fr_err *err), void *arg, struct fr_err *err)
+                int (*ready)(uint16_t port, void *arg, struct fr_err *err), void *arg,
+                struct fr_err *err)
 {
     struct loop l = {.c = c};
     int rc;

@@ -22,20 +22,28 @@
 #define NAME "fullrank-controller"
 
 struct args {
-    const char *listen, *state, *token_file, *mode, *engine, *web, *config, *port_file, *tls_cert, *tls_key;
+    const char *listen, *state, *token_file, *mode, *engine, *web, *config, *port_file, *tls_cert,
+        *tls_key;
     bool help, version;
 };
 
 static const struct fr_opt OPTS[] = {
-    {'l', "listen", FR_OPT_STR, offsetof(struct args, listen), "HOST:PORT", "address of API and page (127.0.0.1:7880; port 0: any free one)"},
-    {'s', "state", FR_OPT_STR, offsetof(struct args, state), "DIR", "ledger, token and evidence bundles (/var/lib/fullrank)"},
-    {0, "token-file", FR_OPT_STR, offsetof(struct args, token_file), "FILE", "token that changes need, mode 0600, made when absent (DIR/token)"},
-    {0, "port-file", FR_OPT_STR, offsetof(struct args, port_file), "FILE", "write the port there once it listens"},
-    {'m', "mode", FR_OPT_STR, offsetof(struct args, mode), "MODE", "observe, advise or act (act on the local engine, else observe)"},
-    {'e', "engine", FR_OPT_STR, offsetof(struct args, engine), "ENGINE", "engine that owns the nodes (local)"},
+    {'l', "listen", FR_OPT_STR, offsetof(struct args, listen), "HOST:PORT",
+     "address of API and page (127.0.0.1:7880; port 0: any free one)"},
+    {'s', "state", FR_OPT_STR, offsetof(struct args, state), "DIR",
+     "ledger, token and evidence bundles (/var/lib/fullrank)"},
+    {0, "token-file", FR_OPT_STR, offsetof(struct args, token_file), "FILE",
+     "token that changes need, mode 0600, made when absent (DIR/token)"},
+    {0, "port-file", FR_OPT_STR, offsetof(struct args, port_file), "FILE",
+     "write the port there once it listens"},
+    {'m', "mode", FR_OPT_STR, offsetof(struct args, mode), "MODE",
+     "observe, advise or act (act on the local engine, else observe)"},
+    {'e', "engine", FR_OPT_STR, offsetof(struct args, engine), "ENGINE",
+     "engine that owns the nodes (local)"},
     {0, "web", FR_OPT_STR, offsetof(struct args, web), "DIR", "files of the page"},
     {'c', "config", FR_OPT_STR, offsetof(struct args, config), "FILE", "settings"},
-    {0, "tls-cert", FR_OPT_STR, offsetof(struct args, tls_cert), "FILE", "certificate, PEM; needed for other addresses than loopback"},
+    {0, "tls-cert", FR_OPT_STR, offsetof(struct args, tls_cert), "FILE",
+     "certificate, PEM; needed for other addresses than loopback"},
     {0, "tls-key", FR_OPT_STR, offsetof(struct args, tls_key), "FILE", "its key, PEM"},
     {'h', "help", FR_OPT_FLAG, offsetof(struct args, help), NULL, "this text"},
     {0, "version", FR_OPT_FLAG, offsetof(struct args, version), NULL, "the version"},
@@ -54,13 +62,14 @@ static int load_config(const struct args *a, struct fr_config *cfg, struct fr_er
     return fr_config_load(FR_CONFIG_ROWS, cfg, files, err);
 }
 
-static int choose_mode(const struct args *a, const struct fr_config *cfg, const char *engine, enum fr_mode *ret,
-                       struct fr_err *err)
+static int choose_mode(const struct args *a, const struct fr_config *cfg, const char *engine,
+                       enum fr_mode *ret, struct fr_err *err)
 {
     const char *text = a->mode ? a->mode : cfg->controller_mode;
 
     if (strcmp(engine, "local") != 0)
-        return fr_fail(err, -EINVAL, "engine %s: this controller drives the local engine only", engine);
+        return fr_fail(err, -EINVAL, "engine %s: this controller drives the local engine only",
+                       engine);
     if (!text[0])
         text = "act";
     if (fr_mode_parse(text, ret))
@@ -88,17 +97,20 @@ static void find_web(const struct args *a, char *path, size_t n)
         snprintf(path, n, "%s", FR_WEB_DIR);
 }
 
-static void fill_paths(const struct args *a, const struct fr_config *cfg, const char *state, struct paths *p)
+static void fill_paths(const struct args *a, const struct fr_config *cfg, const char *state,
+                       struct paths *p)
 {
     snprintf(p->ledger, sizeof p->ledger, "%s/ledger.db", state);
     if (a->token_file || cfg->controller_token_file[0])
-        snprintf(p->token, sizeof p->token, "%s", a->token_file ? a->token_file : cfg->controller_token_file);
+        snprintf(p->token, sizeof p->token, "%s",
+                 a->token_file ? a->token_file : cfg->controller_token_file);
     else
         snprintf(p->token, sizeof p->token, "%s/token", state);
     if (a->listen)
         snprintf(p->listen, sizeof p->listen, "%s", a->listen);
     else
-        snprintf(p->listen, sizeof p->listen, "%.100s:%lld", cfg->controller_listen, (long long)cfg->controller_port);
+        snprintf(p->listen, sizeof p->listen, "%.100s:%lld", cfg->controller_listen,
+                 (long long)cfg->controller_port);
     find_web(a, p->web, sizeof p->web);
 }
 
@@ -160,7 +172,9 @@ static int run(struct args *a, struct fr_err *err)
         opt.token = token;
         opt.token_given = a->token_file || cfg.controller_token_file[0];
         opt.web_dir = p.web;
-        opt.report_max_bytes = cfg.controller_report_max_bytes < (16u << 20) ? (size_t)cfg.controller_report_max_bytes : 16u << 20;
+        opt.report_max_bytes = cfg.controller_report_max_bytes < (16u << 20)
+                                   ? (size_t)cfg.controller_report_max_bytes
+                                   : 16u << 20;
         rc = fr_loop_run(c, &opt, ev, say_ready, a, err);
     }
     c->events = NULL;
@@ -185,8 +199,10 @@ int main(int argc, char **argv)
         return 2;
     }
     if (a.help) {
-        printf("usage: %s [OPTIONS]\n\nThe controller of fullrank: takes reports of agents, judges, decides, keeps the ledger,\n"
-               "serves API, page and metrics.\n\n", NAME);
+        printf("usage: %s [OPTIONS]\n\nThe controller of fullrank: takes reports of agents, "
+               "judges, decides, keeps the ledger,\n"
+               "serves API, page and metrics.\n\n",
+               NAME);
         fr_opt_help(OPTS, stdout);
         return 0;
     }

@@ -20,7 +20,8 @@ static void head(struct fr_buf *out, enum fr_metric m)
 {
     const struct fr_metric_row *r = &FR_METRIC_ROWS[m];
 
-    fr_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", r->name, r->help, r->name, fr_metric_type_name(r->type));
+    fr_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", r->name, r->help, r->name,
+                  fr_metric_type_name(r->type));
 }
 
 /* One label and its value, escaped as the format asks. */
@@ -39,7 +40,8 @@ static void label(struct fr_buf *out, const char *sep, const char *key, const ch
 }
 
 /* keys: up to 4 values in the order of the table's labels; NaN: not exported. */
-static void sample(struct fr_buf *out, enum fr_metric m, double v, const char *const values[], int n)
+static void sample(struct fr_buf *out, enum fr_metric m, double v, const char *const values[],
+                   int n)
 {
     const struct fr_metric_row *r = &FR_METRIC_ROWS[m];
     const char *key = r->labels;
@@ -84,7 +86,8 @@ static void write_durations(struct fr_buf *out, const struct fr_cjob *j)
         return;
     qsort(v, n, sizeof v[0], compare);
     for (size_t k = 0; k < sizeof Q / sizeof Q[0]; k++)
-        SAMPLE(out, FR_METRIC_STEP_DURATION, v[(size_t)(Q[k].q * (double)(n - 1) + 0.5)], j->job, Q[k].text);
+        SAMPLE(out, FR_METRIC_STEP_DURATION, v[(size_t)(Q[k].q * (double)(n - 1) + 0.5)], j->job,
+               Q[k].text);
 }
 
 #define EACH_JOB(c, j)                                                                             \
@@ -97,7 +100,8 @@ static double slowest_ratio(const struct fr_cjob *j)
     struct fr_judge_rank f;
 
     for (uint32_t r = 0; j->judge && r < j->nranks; r++)
-        if (fr_judge_rank(j->judge, r, &f) == 0 && !(f.peers_ratio <= worst) && !isnan(f.peers_ratio))
+        if (fr_judge_rank(j->judge, r, &f) == 0 && !(f.peers_ratio <= worst) &&
+            !isnan(f.peers_ratio))
             worst = f.peers_ratio;
     return worst;
 }
@@ -106,43 +110,48 @@ static void write_jobs(struct fr_ctl *c, struct fr_buf *out)
 {
     head(out, FR_METRIC_STEP_DURATION);
     EACH_JOB(c, j)
-        write_durations(out, j);
+    write_durations(out, j);
     head(out, FR_METRIC_STEP_TOTAL);
-    EACH_JOB(c, j) {
+    EACH_JOB(c, j)
+    {
         SAMPLE(out, FR_METRIC_STEP_TOTAL, (double)j->account.steps_kept, j->job, "kept");
         SAMPLE(out, FR_METRIC_STEP_TOTAL, (double)j->account.steps_redone, j->job, "redone");
     }
     head(out, FR_METRIC_JOB_STEP);
     EACH_JOB(c, j)
-        SAMPLE(out, FR_METRIC_JOB_STEP, (double)j->step_done, j->job);
+    SAMPLE(out, FR_METRIC_JOB_STEP, (double)j->step_done, j->job);
     head(out, FR_METRIC_JOB_GOODPUT);
     EACH_JOB(c, j)
-        SAMPLE(out, FR_METRIC_JOB_GOODPUT, j->account_ns ? j->account.goodput_ratio : (double)NAN, j->job);
+    SAMPLE(out, FR_METRIC_JOB_GOODPUT, j->account_ns ? j->account.goodput_ratio : (double)NAN,
+           j->job);
     head(out, FR_METRIC_JOB_MFU);
-    EACH_JOB(c, j) {
+    EACH_JOB(c, j)
+    {
         const struct fr_gp_account *g = &j->account;
 
         SAMPLE(out, FR_METRIC_JOB_MFU, fr_account_mfu(j), j->job, "step");
         SAMPLE(out, FR_METRIC_JOB_MFU,
-               j->account_ns && g->wall_ns > 0 ? fr_mfu(j->flops_per_step * (double)g->steps_kept,
-                                                         (double)g->wall_ns * 1e-9, j->nranks,
-                                                         j->peak_flops_per_rank)
-                                               : (double)NAN,
+               j->account_ns && g->wall_ns > 0
+                   ? fr_mfu(j->flops_per_step * (double)g->steps_kept, (double)g->wall_ns * 1e-9,
+                            j->nranks, j->peak_flops_per_rank)
+                   : (double)NAN,
                j->job, "wall");
     }
     head(out, FR_METRIC_LOST_SECONDS);
     EACH_JOB(c, j)
-        for (int b = FR_BUCKET_PRODUCTIVE + 1; j->account_ns && b < FR_BUCKETS; b++)
-            SAMPLE(out, FR_METRIC_LOST_SECONDS, (double)j->account.bucket_ns[b] * 1e-9, j->job,
-                   fr_bucket_name((enum fr_bucket)b));
+    for (int b = FR_BUCKET_PRODUCTIVE + 1; j->account_ns && b < FR_BUCKETS; b++)
+        SAMPLE(out, FR_METRIC_LOST_SECONDS, (double)j->account.bucket_ns[b] * 1e-9, j->job,
+               fr_bucket_name((enum fr_bucket)b));
     head(out, FR_METRIC_JOB_INFO);
     EACH_JOB(c, j)
-        SAMPLE(out, FR_METRIC_JOB_INFO, 1, j->job, j->engine, fr_job_state_name(j->state), fr_mode_name(j->mode));
+    SAMPLE(out, FR_METRIC_JOB_INFO, 1, j->job, j->engine, fr_job_state_name(j->state),
+           fr_mode_name(j->mode));
     head(out, FR_METRIC_ATTEMPTS);
     EACH_JOB(c, j)
-        SAMPLE(out, FR_METRIC_ATTEMPTS, (double)j->nattempts, j->job);
+    SAMPLE(out, FR_METRIC_ATTEMPTS, (double)j->nattempts, j->job);
     head(out, FR_METRIC_STALL_LIMIT);
-    EACH_JOB(c, j) {
+    EACH_JOB(c, j)
+    {
         struct fr_judge_summary sum = {.act_on_silence_after_s = (double)NAN};
 
         if (j->judge)
@@ -151,9 +160,10 @@ static void write_jobs(struct fr_ctl *c, struct fr_buf *out)
     }
     head(out, FR_METRIC_LATE_BUSY);
     EACH_JOB(c, j)
-        SAMPLE(out, FR_METRIC_LATE_BUSY, slowest_ratio(j), j->job);
+    SAMPLE(out, FR_METRIC_LATE_BUSY, slowest_ratio(j), j->job);
     head(out, FR_METRIC_INGEST_IGNORED);
-    EACH_JOB(c, j) {
+    EACH_JOB(c, j)
+    {
         struct fr_judge_summary sum = {.ignored = 0};
 
         if (j->judge)
@@ -167,17 +177,18 @@ static void write_groups(struct fr_ctl *c, struct fr_buf *out, enum fr_metric m)
     static struct fr_judge_group g[GROUPS]; /* one loop thread */
 
     head(out, m);
-    EACH_JOB(c, j) {
+    EACH_JOB(c, j)
+    {
         size_t n = j->judge ? fr_judge_groups(j->judge, g, GROUPS) : 0;
 
         for (size_t i = 0; i < n; i++) {
             char name[48];
 
             /* the name alone is not unique: every tensor group may be called tp */
-            snprintf(name, sizeof name, "%s:%08llx.%u", g[i].name, (unsigned long long)g[i].key.members_hash >> 32,
-                     g[i].key.instance);
-            SAMPLE(out, m, m == FR_METRIC_GROUP_BUSBW ? g[i].busbw_bytes_per_s : g[i].wait_s, j->job, name,
-                   fr_op_name(g[i].op));
+            snprintf(name, sizeof name, "%s:%08llx.%u", g[i].name,
+                     (unsigned long long)g[i].key.members_hash >> 32, g[i].key.instance);
+            SAMPLE(out, m, m == FR_METRIC_GROUP_BUSBW ? g[i].busbw_bytes_per_s : g[i].wait_s,
+                   j->job, name, fr_op_name(g[i].op));
         }
     }
 }
@@ -206,11 +217,12 @@ static void write_fleet(struct fr_ctl *c, struct fr_buf *out)
             kinds[c->incidents[i]->f.kind]++;
     head(out, FR_METRIC_INCIDENT_OPEN);
     for (uint32_t k = FR_FINDING_NONE + 1; k < FR_FINDING_KINDS; k++)
-        SAMPLE(out, FR_METRIC_INCIDENT_OPEN, (double)kinds[k], fr_finding_kind_name((enum fr_finding_kind)k),
-               severity(k));
+        SAMPLE(out, FR_METRIC_INCIDENT_OPEN, (double)kinds[k],
+               fr_finding_kind_name((enum fr_finding_kind)k), severity(k));
     head(out, FR_METRIC_DECISION_TOTAL);
     for (int k = 0; k < FR_CHOICES; k++)
-        SAMPLE(out, FR_METRIC_DECISION_TOTAL, (double)c->choices[k], fr_choice_name((enum fr_choice)k));
+        SAMPLE(out, FR_METRIC_DECISION_TOTAL, (double)c->choices[k],
+               fr_choice_name((enum fr_choice)k));
     for (uint32_t i = 0; i < c->nnodes; i++)
         states[c->nodes[i]->state]++;
     head(out, FR_METRIC_NODES);
@@ -238,8 +250,9 @@ static double node_value(const struct fr_ctl *c, const struct fr_cnode *n, enum 
 
 static void write_nodes(struct fr_ctl *c, struct fr_buf *out)
 {
-    static const enum fr_metric M[] = {FR_METRIC_NODE_HEARD, FR_METRIC_PROBE_DROPPED, FR_METRIC_AGENT_CPU,
-                                       FR_METRIC_AGENT_RSS,  FR_METRIC_AGENT_RECORDS, FR_METRIC_AGENT_SPOOL};
+    static const enum fr_metric M[] = {FR_METRIC_NODE_HEARD,    FR_METRIC_PROBE_DROPPED,
+                                       FR_METRIC_AGENT_CPU,     FR_METRIC_AGENT_RSS,
+                                       FR_METRIC_AGENT_RECORDS, FR_METRIC_AGENT_SPOOL};
 
     for (size_t k = 0; k < sizeof M / sizeof M[0]; k++) {
         head(out, M[k]);
@@ -266,7 +279,8 @@ static void write_self(struct fr_ctl *c, struct fr_buf *out)
     head(out, FR_METRIC_CONTROLLER_CPU);
     sample(out, FR_METRIC_CONTROLLER_CPU, self.cpu_s, NULL, 0);
     head(out, FR_METRIC_CONTROLLER_RSS);
-    sample(out, FR_METRIC_CONTROLLER_RSS, self.rss_bytes ? (double)self.rss_bytes : (double)NAN, NULL, 0);
+    sample(out, FR_METRIC_CONTROLLER_RSS, self.rss_bytes ? (double)self.rss_bytes : (double)NAN,
+           NULL, 0);
     head(out, FR_METRIC_LEDGER_OK);
     sample(out, FR_METRIC_LEDGER_OK, c->ledger_ok ? 1 : 0, NULL, 0);
     head(out, FR_METRIC_BUILD_INFO);

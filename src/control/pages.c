@@ -12,9 +12,9 @@
 
 static const struct {
     const char *end, *type;
-} TYPES[] = {{".html", "text/html; charset=utf-8"},   {".js", "text/javascript; charset=utf-8"},
-             {".css", "text/css; charset=utf-8"},     {".svg", "image/svg+xml"},
-             {".json", "application/json"},           {".png", "image/png"}};
+} TYPES[] = {{".html", "text/html; charset=utf-8"}, {".js", "text/javascript; charset=utf-8"},
+             {".css", "text/css; charset=utf-8"},   {".svg", "image/svg+xml"},
+             {".json", "application/json"},         {".png", "image/png"}};
 
 int fr_pages_is_page(const char *url)
 {
@@ -23,9 +23,10 @@ int fr_pages_is_page(const char *url)
 
 void fr_pages_headers(struct MHD_Response *r)
 {
-    MHD_add_response_header(r, "Content-Security-Policy",
-                            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-                            "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+    MHD_add_response_header(
+        r, "Content-Security-Policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
     MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
     MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
     MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
@@ -44,19 +45,23 @@ static const char *type_of(const char *name)
     return NULL;
 }
 
-/* Plain names only, in one folder or a folder below: no dot first, so no way up and nothing hidden. */
+/* Plain names only, in one folder or a folder below: no dot first, so no way up and nothing hidden.
+ */
 static int name_ok(const char *name)
 {
     if (strlen(name) > 128 ||
-        strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/") != strlen(name))
+        strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/") !=
+            strlen(name))
         return 0;
-    return name[0] != '.' && name[0] != '/' && !strstr(name, "/.") && !strstr(name, "//") && !strstr(name, "..");
+    return name[0] != '.' && name[0] != '/' && !strstr(name, "/.") && !strstr(name, "//") &&
+           !strstr(name, "..");
 }
 
 static enum MHD_Result not_found(struct MHD_Connection *conn)
 {
     static char page[] = "there is no such page\n";
-    struct MHD_Response *r = MHD_create_response_from_buffer(sizeof page - 1, page, MHD_RESPMEM_PERSISTENT);
+    struct MHD_Response *r =
+        MHD_create_response_from_buffer(sizeof page - 1, page, MHD_RESPMEM_PERSISTENT);
     enum MHD_Result rc;
 
     if (!r)

@@ -9,11 +9,13 @@
 #include "wire/agent.pb-c.h"
 #include "wire/message.h"
 
-#define STEP_HOLD_NS   10000000000ull /* a step that not all ranks end holds an acknowledgement back no longer */
-#define BUDGET_NS      5000000000ull
-#define KEEP_LOG2_MAX  16
+#define STEP_HOLD_NS                                                                               \
+    10000000000ull /* a step that not all ranks end holds an acknowledgement back no longer */
+#define BUDGET_NS     5000000000ull
+#define KEEP_LOG2_MAX 16
 
-void fr_reply_note(struct fr_ctl *c, struct fr_cnode *n, uint64_t seq, struct fr_cjob *j, uint64_t step)
+void fr_reply_note(struct fr_ctl *c, struct fr_cnode *n, uint64_t seq, struct fr_cjob *j,
+                   uint64_t step)
 {
     struct fr_ack *a;
 
@@ -34,8 +36,8 @@ static bool is_durable(const struct fr_ctl *c, const struct fr_ack *a)
 {
     if (!c->ledger_ok || !fr_ctl_save_durable(c, a->save))
         return false;
-    return !a->job || a->job->epoch != a->epoch || !a->job->judging || a->step <= a->job->step_durable ||
-           c->now_ns > a->deadline_ns;
+    return !a->job || a->job->epoch != a->epoch || !a->job->judging ||
+           a->step <= a->job->step_durable || c->now_ns > a->deadline_ns;
 }
 
 static void update_ack(struct fr_ctl *c, struct fr_cnode *n)

@@ -16,10 +16,10 @@
 #include "control/jobs.h"
 #include "control/steps.h"
 
-#define JOBS_RESTORED  128 /* the newest ones; older ones stay in the ledger alone */
-#define VERDICT_NS     3000000000ull
-#define SETTLE_NS      1000000000ull
-#define SEEN_GRACE_NS  5000000000ull /* for agents to tell again what an open incident stands on */
+#define JOBS_RESTORED 128 /* the newest ones; older ones stay in the ledger alone */
+#define VERDICT_NS    3000000000ull
+#define SETTLE_NS     1000000000ull
+#define SEEN_GRACE_NS 5000000000ull /* for agents to tell again what an open incident stands on */
 
 struct pick {
     char job[FR_NAME_BYTES];
@@ -285,7 +285,8 @@ static int take_incident(const void *row, void *arg)
         for (; i->f.nlines < fr_json_len(lines) && i->f.nlines < FR_FINDING_LINES; i->f.nlines++)
             snprintf(i->f.line[i->f.nlines], FR_FINDING_LINE_BYTES, "%s",
                      fr_json_value_str(fr_json_at(lines, i->f.nlines), ""));
-    snprintf(i->acknowledged_by, sizeof i->acknowledged_by, "%.63s", r->acknowledged_by ? r->acknowledged_by : "");
+    snprintf(i->acknowledged_by, sizeof i->acknowledged_by, "%.63s",
+             r->acknowledged_by ? r->acknowledged_by : "");
     i->has_bundle = r->bundle && r->bundle[0];
     i->seen_ns = s->c->now_ns + SEEN_GRACE_NS;
     see(s, r->named_unix_ns);
@@ -345,13 +346,16 @@ static int take_action(const void *row, void *arg)
 
     if (!d || d->nactions == FR_DECISION_ACTIONS)
         return 0;
-    for (at = d->nactions; at > 0 && rank_of_action(d->actions[at - 1].kind) > rank_of_action(r->kind); at--)
+    for (at = d->nactions;
+         at > 0 && rank_of_action(d->actions[at - 1].kind) > rank_of_action(r->kind); at--)
         d->actions[at] = d->actions[at - 1];
-    d->actions[at] = (struct fr_caction){.started_unix_ns = r->started_unix_ns, .ended_unix_ns = r->ended_unix_ns};
+    d->actions[at] = (struct fr_caction){.started_unix_ns = r->started_unix_ns,
+                                         .ended_unix_ns = r->ended_unix_ns};
     snprintf(d->actions[at].kind, sizeof d->actions[at].kind, "%s", r->kind);
     snprintf(d->actions[at].target, sizeof d->actions[at].target, "%s", r->target);
     snprintf(d->actions[at].state, sizeof d->actions[at].state, "%s", r->state);
-    snprintf(d->actions[at].detail, sizeof d->actions[at].detail, "%.255s", r->detail ? r->detail : "");
+    snprintf(d->actions[at].detail, sizeof d->actions[at].detail, "%.255s",
+             r->detail ? r->detail : "");
     d->nactions++;
     see(s, r->started_unix_ns);
     see(s, r->ended_unix_ns);
@@ -384,14 +388,16 @@ static int take_node(const void *row, void *arg)
     return 0;
 }
 
-/* Nobody is heard yet: what was in use is unknown until its agent speaks; what was out stays out. */
+/* Nobody is heard yet: what was in use is unknown until its agent speaks; what was out stays out.
+ */
 static void settle_node(struct fr_ctl *c, struct fr_cnode *n)
 {
     n->ours = strcmp(n->actor, FR_ACTOR_SELF) == 0 && strstr(n->reason, "test failed") == NULL;
     if (n->state == FR_NODE_VERIFYING)
         fr_node_expect_test(n);
     if (n->state == FR_NODE_PROBATION)
-        n->probation_until_unix_ns = n->since_unix_ns + (int64_t)(c->cfg.controller_probation_s * 1e9);
+        n->probation_until_unix_ns =
+            n->since_unix_ns + (int64_t)(c->cfg.controller_probation_s * 1e9);
     if (n->state == FR_NODE_UNKNOWN && n->nhistory > 1)
         n->before_silence = n->history[(n->nhistory - 2) % FR_NODE_HISTORY].state;
     n->heard_ns = c->now_ns; /* the limit of silence runs from here */
@@ -404,8 +410,11 @@ static void settle_job(struct fr_ctl *c, struct fr_cjob *j)
     struct fr_order *o = &j->order;
 
     if (fr_job_state_is_end(j->state)) {
-        *o = (struct fr_order){.what = FR_ORDER_FINISH, .epoch = j->epoch, .attempt = a ? a->attempt : 0,
-                               .id = j->epoch * 4 + FR_ORDER_FINISH, .exit_code = j->exit_code};
+        *o = (struct fr_order){.what = FR_ORDER_FINISH,
+                               .epoch = j->epoch,
+                               .attempt = a ? a->attempt : 0,
+                               .id = j->epoch * 4 + FR_ORDER_FINISH,
+                               .exit_code = j->exit_code};
         return;
     }
     if (!a)
@@ -431,13 +440,14 @@ static void settle_job(struct fr_ctl *c, struct fr_cjob *j)
     j->step_durable = j->step_done;
 }
 
-static int each(struct restore *s, struct fr_ledger_reader *rd, enum fr_row_kind kind, const char *job,
-                int (*fn)(const void *, void *), struct fr_err *err)
+static int each(struct restore *s, struct fr_ledger_reader *rd, enum fr_row_kind kind,
+                const char *job, int (*fn)(const void *, void *), struct fr_err *err)
 {
     return fr_ledger_each(rd, kind, job, 0, fn, s, err);
 }
 
-static int read_job(struct restore *s, struct fr_ledger_reader *rd, const char *job, struct fr_err *err)
+static int read_job(struct restore *s, struct fr_ledger_reader *rd, const char *job,
+                    struct fr_err *err)
 {
     int rc = 0;
 
@@ -464,19 +474,22 @@ static int read_job(struct restore *s, struct fr_ledger_reader *rd, const char *
 
 static int by_incident_id(const void *pa, const void *pb)
 {
-    const struct fr_cincident *a = *(struct fr_cincident *const *)pa, *b = *(struct fr_cincident *const *)pb;
+    const struct fr_cincident *a = *(struct fr_cincident *const *)pa,
+                              *b = *(struct fr_cincident *const *)pb;
 
     return (a->id > b->id) - (a->id < b->id);
 }
 
 static int by_decision_id(const void *pa, const void *pb)
 {
-    const struct fr_cdecision *a = *(struct fr_cdecision *const *)pa, *b = *(struct fr_cdecision *const *)pb;
+    const struct fr_cdecision *a = *(struct fr_cdecision *const *)pa,
+                              *b = *(struct fr_cdecision *const *)pb;
 
     return (a->id > b->id) - (a->id < b->id);
 }
 
-static int read_all(struct restore *s, struct fr_ledger_reader *rd, struct picks *picks, struct fr_err *err)
+static int read_all(struct restore *s, struct fr_ledger_reader *rd, struct picks *picks,
+                    struct fr_err *err)
 {
     struct fr_ctl *c = s->c;
     int rc = each(s, rd, FR_ROW_JOB, NULL, pick_job, err);
@@ -518,7 +531,8 @@ int fr_restore(struct fr_ctl *c, const char *ledger_path, struct fr_err *err)
     if (rc)
         return rc;
     if (s.newest >= fr_ctl_now_unix(c)) {
-        fr_log(FR_LOG_WARNING, "clock", "the wall clock is %.3f s behind the ledger: counting on from the ledger",
+        fr_log(FR_LOG_WARNING, "clock",
+               "the wall clock is %.3f s behind the ledger: counting on from the ledger",
                (double)(s.newest - fr_ctl_now_unix(c)) * 1e-9);
         c->unix_offset_ns += s.newest - fr_ctl_now_unix(c) + 1;
     }
@@ -527,7 +541,7 @@ int fr_restore(struct fr_ctl *c, const char *ledger_path, struct fr_err *err)
     for (uint32_t i = 0; i < c->njobs; i++)
         settle_job(c, c->jobs[i]);
     if (c->njobs)
-        fr_log(FR_LOG_NOTICE, "restored", "jobs=%u nodes=%u incidents=%zu decisions=%zu", c->njobs, c->nnodes,
-               c->nincidents, c->ndecisions);
+        fr_log(FR_LOG_NOTICE, "restored", "jobs=%u nodes=%u incidents=%zu decisions=%zu", c->njobs,
+               c->nnodes, c->nincidents, c->ndecisions);
     return 0;
 }

@@ -2,9 +2,10 @@
 /*
  * restore.h - the state as the ledger holds it, after a start
  *
- * Jobs with their attempts, steps and phases, open and closed incidents, decisions with their actions, and the states
- * of nodes. What was intended and not done is taken up again; orders get the ids that they had. The wall clock of this
- * controller begins behind everything that the ledger holds.
+ * Jobs with their attempts, steps and phases, open and closed incidents, decisions with their
+ * actions, and the states of nodes. What was intended and not done is taken up again; orders get
+ * the ids that they had. The wall clock of this controller begins behind everything that the ledger
+ * holds.
  *
  * Threads: before the loop begins.
  */

@@ -68,7 +68,8 @@ void fr_snapshots_free(struct fr_snapshots *s)
     free(s);
 }
 
-void fr_snapshots_put(struct fr_snapshots *s, const char *address, struct fr_doc *d, uint64_t now_ns)
+void fr_snapshots_put(struct fr_snapshots *s, const char *address, struct fr_doc *d,
+                      uint64_t now_ns)
 {
     struct entry *e;
     struct fr_doc *old;

@@ -2,8 +2,9 @@
 /*
  * snapshot.h - finished documents that several threads may read: immutable, counted references
  *
- * The loop thread renders a document and puts it into the cache under its address; HTTP threads take it from there
- * while it is fresh. A reader that is slow keeps its own reference and nothing else.
+ * The loop thread renders a document and puts it into the cache under its address; HTTP threads
+ * take it from there while it is fresh. A reader that is slow keeps its own reference and nothing
+ * else.
  *
  * Threads: any.
  * Memory:  FR_SNAPSHOTS newest documents; older ones live as long as somebody reads them.
@@ -35,7 +36,8 @@ struct fr_snapshots;
 struct fr_snapshots *fr_snapshots_new(void);
 void fr_snapshots_free(struct fr_snapshots *s);
 /* Keep d (a reference is taken) as the newest one for the address. */
-void fr_snapshots_put(struct fr_snapshots *s, const char *address, struct fr_doc *d, uint64_t now_ns);
+void fr_snapshots_put(struct fr_snapshots *s, const char *address, struct fr_doc *d,
+                      uint64_t now_ns);
 /* A reference to the document of that address when it is fresh, else NULL. */
 struct fr_doc *fr_snapshots_get(struct fr_snapshots *s, const char *address, uint64_t now_ns);
 

@@ -4,8 +4,8 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/jsonw.h"
 #include "base/log.h"
@@ -148,7 +148,8 @@ struct fr_cnode *fr_ctl_node(struct fr_ctl *c, const char *name)
 
 struct fr_cnode **fr_ctl_node_place(struct fr_ctl *c, const char *name)
 {
-    uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a; a hostile name costs one walk over the table at worst */
+    uint64_t h =
+        0xcbf29ce484222325ull; /* FNV-1a; a hostile name costs one walk over the table at worst */
     uint32_t i;
 
     for (const char *p = name; *p; p++)
@@ -203,14 +204,25 @@ static uint64_t append(struct fr_ctl *c, enum fr_row_kind kind, const void *row)
 
 static void save_job(struct fr_ctl *c, struct fr_cjob *j)
 {
-    struct fr_row_job r = {
-        .command = j->command, .workdir = j->workdir, .uid = j->uid, .nodes = j->nodes,
-        .ranks_per_node = j->ranks_per_node, .spares = j->spares, .max_attempts = j->max_attempts,
-        .state = j->state, .mode = j->mode, .supervisor_key = j->key, .epoch = j->epoch,
-        .submitted_unix_ns = j->submitted_unix_ns, .ended_unix_ns = j->ended_unix_ns,
-        .exit_code = j->exit_code, .total_steps = j->total_steps,
-        .checkpoint_every = j->checkpoint_every, .tokens_per_step = j->tokens_per_step,
-        .flops_per_step = j->flops_per_step, .peak_flops_per_rank = j->peak_flops_per_rank};
+    struct fr_row_job r = {.command = j->command,
+                           .workdir = j->workdir,
+                           .uid = j->uid,
+                           .nodes = j->nodes,
+                           .ranks_per_node = j->ranks_per_node,
+                           .spares = j->spares,
+                           .max_attempts = j->max_attempts,
+                           .state = j->state,
+                           .mode = j->mode,
+                           .supervisor_key = j->key,
+                           .epoch = j->epoch,
+                           .submitted_unix_ns = j->submitted_unix_ns,
+                           .ended_unix_ns = j->ended_unix_ns,
+                           .exit_code = j->exit_code,
+                           .total_steps = j->total_steps,
+                           .checkpoint_every = j->checkpoint_every,
+                           .tokens_per_step = j->tokens_per_step,
+                           .flops_per_step = j->flops_per_step,
+                           .peak_flops_per_rank = j->peak_flops_per_rank};
 
     COPY(r.job, j->job);
     COPY(r.name, j->name);
@@ -223,13 +235,18 @@ static void save_job(struct fr_ctl *c, struct fr_cjob *j)
 
 static void save_attempt(struct fr_ctl *c, const struct fr_cjob *j, struct fr_cattempt *a)
 {
-    struct fr_row_attempt r = {.attempt = a->attempt, .epoch = a->epoch,
-                               .start_unix_ns = a->start_unix_ns, .stop_unix_ns = a->stop_unix_ns,
+    struct fr_row_attempt r = {.attempt = a->attempt,
+                               .epoch = a->epoch,
+                               .start_unix_ns = a->start_unix_ns,
+                               .stop_unix_ns = a->stop_unix_ns,
                                .end_unix_ns = a->end_unix_ns,
                                .first_step_unix_ns = a->first_step_unix_ns,
-                               .first_step = a->first_step, .last_step = a->last_step,
-                               .resumed_from = a->resumed_from, .exit_code = a->exit_code,
-                               .exit_signal = a->exit_signal, .end_reason = a->end_reason,
+                               .first_step = a->first_step,
+                               .last_step = a->last_step,
+                               .resumed_from = a->resumed_from,
+                               .exit_code = a->exit_code,
+                               .exit_signal = a->exit_signal,
+                               .end_reason = a->end_reason,
                                .decision = a->decision};
     FR_CLEANUP(fr_buf_fini) struct fr_buf names = FR_BUF_INIT;
     struct fr_jsonw w;
@@ -251,9 +268,12 @@ static void save_steps(struct fr_ctl *c, struct fr_cjob *j)
         size_t i = j->steps_saved++;
         const struct fr_gp_step *g = &j->steps[i];
         const struct fr_cstep *s = &j->step_info[i];
-        struct fr_row_step r = {.attempt = j->attempts[g->attempt].attempt, .step = g->step,
-                                .begin_unix_ns = g->begin_ns, .end_unix_ns = g->end_ns,
-                                .loss = s->loss, .tokens = s->tokens,
+        struct fr_row_step r = {.attempt = j->attempts[g->attempt].attempt,
+                                .step = g->step,
+                                .begin_unix_ns = g->begin_ns,
+                                .end_unix_ns = g->end_ns,
+                                .loss = s->loss,
+                                .tokens = s->tokens,
                                 .self_max_s = (double)s->self_max_s,
                                 .self_median_s = (double)s->self_median_s,
                                 .slowest_rank = s->slowest_rank};
@@ -273,8 +293,10 @@ static void save_spans(struct fr_ctl *c, struct fr_cjob *j)
 
     for (size_t i = from; i < j->nspans; i++) {
         const struct fr_gp_span *g = &j->spans[i];
-        struct fr_row_span r = {.attempt = j->attempts[g->attempt].attempt, .phase = g->phase,
-                                .begin_unix_ns = g->begin_ns, .end_unix_ns = g->end_ns};
+        struct fr_row_span r = {.attempt = j->attempts[g->attempt].attempt,
+                                .phase = g->phase,
+                                .begin_unix_ns = g->begin_ns,
+                                .end_unix_ns = g->end_ns};
 
         if (!j->span_dirty[i])
             continue;
@@ -287,14 +309,23 @@ static void save_spans(struct fr_ctl *c, struct fr_cjob *j)
 
 static void save_incident(struct fr_ctl *c, struct fr_cincident *i)
 {
-    struct fr_row_incident r = {
-        .id = i->id, .attempt = i->attempt, .epoch = i->epoch, .finding_key = i->f.key,
-        .rank = i->f.rank, .confidence = i->f.confidence, .ratio = i->f.ratio,
-        .cost_ratio = i->f.cost_ratio, .witnesses = i->f.witnesses,
-        .onset_unix_ns = i->onset_unix_ns, .named_unix_ns = i->named_unix_ns,
-        .closed_unix_ns = i->closed_unix_ns, .last_move_unix_ns = i->last_move_unix_ns,
-        .onset_step = i->f.since_step, .named_step = i->named_step,
-        .evidence = i->evidence ? i->evidence : "[]", .acknowledged_by = i->acknowledged_by};
+    struct fr_row_incident r = {.id = i->id,
+                                .attempt = i->attempt,
+                                .epoch = i->epoch,
+                                .finding_key = i->f.key,
+                                .rank = i->f.rank,
+                                .confidence = i->f.confidence,
+                                .ratio = i->f.ratio,
+                                .cost_ratio = i->f.cost_ratio,
+                                .witnesses = i->f.witnesses,
+                                .onset_unix_ns = i->onset_unix_ns,
+                                .named_unix_ns = i->named_unix_ns,
+                                .closed_unix_ns = i->closed_unix_ns,
+                                .last_move_unix_ns = i->last_move_unix_ns,
+                                .onset_step = i->f.since_step,
+                                .named_step = i->named_step,
+                                .evidence = i->evidence ? i->evidence : "[]",
+                                .acknowledged_by = i->acknowledged_by};
     char bundle[32] = "";
 
     if (i->has_bundle)
@@ -312,10 +343,13 @@ static void save_incident(struct fr_ctl *c, struct fr_cincident *i)
 static void save_decision(struct fr_ctl *c, struct fr_cdecision *d)
 {
     if (d->dirty) {
-        struct fr_row_decision r = {.id = d->id, .incident = d->incident, .attempt = d->attempt,
+        struct fr_row_decision r = {.id = d->id,
+                                    .incident = d->incident,
+                                    .attempt = d->attempt,
                                     .cost_stay_s = d->cost_stay_s,
                                     .cost_restart_s = d->cost_restart_s,
-                                    .decided_unix_ns = d->decided_unix_ns, .reason = d->reason};
+                                    .decided_unix_ns = d->decided_unix_ns,
+                                    .reason = d->reason};
 
         COPY(r.job, d->job ? d->job->job : "");
         COPY(r.choice, fr_choice_name(d->choice));
@@ -327,8 +361,10 @@ static void save_decision(struct fr_ctl *c, struct fr_cdecision *d)
     }
     for (uint32_t k = 0; k < d->nactions; k++) {
         struct fr_caction *a = &d->actions[k];
-        struct fr_row_action r = {.decision = d->id, .started_unix_ns = a->started_unix_ns,
-                                  .ended_unix_ns = a->ended_unix_ns, .detail = a->detail};
+        struct fr_row_action r = {.decision = d->id,
+                                  .started_unix_ns = a->started_unix_ns,
+                                  .ended_unix_ns = a->ended_unix_ns,
+                                  .detail = a->detail};
 
         if (!a->dirty)
             continue;
@@ -378,7 +414,8 @@ void fr_ctl_save(struct fr_ctl *c)
         return;
     for (uint32_t i = 0; i < c->nnodes; i++)
         save_node(c, c->nodes[i]);
-    /* Incidents come before the decisions about them, those before the attempts that follow from them. */
+    /* Incidents come before the decisions about them, those before the attempts that follow from
+     * them. */
     for (size_t i = 0; i < c->nincidents; i++)
         if (c->incidents[i]->dirty)
             save_incident(c, c->incidents[i]);
@@ -422,7 +459,8 @@ void fr_ctl_tick(struct fr_ctl *c, uint64_t now_ns)
     fr_ctl_save(c);
     if (c->now_ns - c->pruned_ns > PRUNE_EVERY_NS) {
         c->pruned_ns = c->now_ns;
-        fr_ledger_prune(c->ledger, fr_ctl_now_unix(c) - (int64_t)(c->cfg.controller_retain_jobs_s * 1e9));
+        fr_ledger_prune(c->ledger,
+                        fr_ctl_now_unix(c) - (int64_t)(c->cfg.controller_retain_jobs_s * 1e9));
     }
     fr_publish_tick(c);
 }

@@ -3,14 +3,14 @@
  * state.h - everything that the controller knows, in one place with one owner
  *
  * The loop thread owns this state; no other thread reads or writes it. HTTP threads see finished
- * documents only (snapshot.h). What must survive the process is written to the ledger from here and read back by
- * restore.c; the rest is told again by agents and supervisors after a restart.
+ * documents only (snapshot.h). What must survive the process is written to the ledger from here and
+ * read back by restore.c; the rest is told again by agents and supervisors after a restart.
  *
- * Unit:    _unix_ns is wall time as this controller counts it (its monotonic clock plus one offset taken at the start,
- *          so that a jump of the wall clock cannot break an account); _ns is its monotonic clock.
- * Memory:  nodes <= FR_NODES_MAX, jobs <= FR_JOBS_MAX, ranks a job <= FR_JOB_RANKS_MAX, steps a job <= FR_JOB_STEPS_MAX,
- *          incidents <= FR_INCIDENTS_MAX; a peer that wants more is refused.
- * Threads: the loop thread (or one test).
+ * Unit:    _unix_ns is wall time as this controller counts it (its monotonic clock plus one offset
+ * taken at the start, so that a jump of the wall clock cannot break an account); _ns is its
+ * monotonic clock. Memory:  nodes <= FR_NODES_MAX, jobs <= FR_JOBS_MAX, ranks a job <=
+ * FR_JOB_RANKS_MAX, steps a job <= FR_JOB_STEPS_MAX, incidents <= FR_INCIDENTS_MAX; a peer that
+ * wants more is refused. Threads: the loop thread (or one test).
  */
 #ifndef FR_CONTROL_STATE_H
 #define FR_CONTROL_STATE_H
@@ -31,20 +31,20 @@
 #include "policy/policy.h"
 #include "store/ledger.h"
 
-#define FR_NODES_MAX      4096
-#define FR_JOBS_MAX       256
-#define FR_JOB_NODES_MAX  4096
-#define FR_JOB_RANKS_MAX  16384
-#define FR_JOB_STEPS_MAX  (1u << 19)
-#define FR_JOB_COMMS_MAX  65536
-#define FR_INCIDENTS_MAX  8192
-#define FR_TEXT_BYTES     256
-#define FR_FINDINGS_MAX   64
-#define FR_NODE_HISTORY   32
-#define FR_ACKS           1024 /* reports of one agent that wait for their rows */
-#define FR_ROW_RESTORED   UINT64_MAX /* number of a row that was read from the ledger */
-#define FR_SAVES          256  /* a power of two */
-#define FR_STEPS_OPEN     64   /* steps that some ranks have ended and others not */
+#define FR_NODES_MAX     4096
+#define FR_JOBS_MAX      256
+#define FR_JOB_NODES_MAX 4096
+#define FR_JOB_RANKS_MAX 16384
+#define FR_JOB_STEPS_MAX (1u << 19)
+#define FR_JOB_COMMS_MAX 65536
+#define FR_INCIDENTS_MAX 8192
+#define FR_TEXT_BYTES    256
+#define FR_FINDINGS_MAX  64
+#define FR_NODE_HISTORY  32
+#define FR_ACKS          1024       /* reports of one agent that wait for their rows */
+#define FR_ROW_RESTORED  UINT64_MAX /* number of a row that was read from the ledger */
+#define FR_SAVES         256        /* a power of two */
+#define FR_STEPS_OPEN    64         /* steps that some ranks have ended and others not */
 
 struct fr_events;
 
@@ -60,7 +60,7 @@ struct fr_node_change {
 
 /* A report that was taken and may be acknowledged once what it said is durable. */
 struct fr_ack {
-    uint64_t seq, save; /* save: the first saving of the state that holds what it said */
+    uint64_t seq, save;   /* save: the first saving of the state that holds what it said */
     uint64_t deadline_ns; /* then it counts as said, whatever became of its open steps */
     struct fr_cjob *job;  /* whose step below must have been recorded; NULL: none */
     uint64_t epoch, step;
@@ -84,23 +84,25 @@ struct fr_cnode {
     uint64_t test_id;  /* of the verification that runs or ran, 0: none */
     bool test_passed;
     char test_detail[128];
-    bool silent;       /* not heard for longer than the limit */
-    uint64_t row;      /* of its newest change */
+    bool silent;  /* not heard for longer than the limit */
+    uint64_t row; /* of its newest change */
     struct fr_node_change history[FR_NODE_HISTORY];
-    uint32_t nhistory; /* all there were; the newest FR_NODE_HISTORY are held */
-    uint32_t nsaved;   /* of them handed to the ledger */
+    uint32_t nhistory;   /* all there were; the newest FR_NODE_HISTORY are held */
+    uint32_t nsaved;     /* of them handed to the ledger */
     struct fr_cjob *job; /* whose current attempt runs on it */
     uint32_t job_index;  /* index in that attempt's node list */
     /* its agent */
     bool has_info, want_full, evidence_done;
     uint64_t instance, last_seq, acked_seq, heard_ns;
     bool settled; /* nothing older than first_seq can come any more but out of the spool */
-    uint64_t first_seq, resent_seq, first_step; /* first_seq: of the first report that this controller saw */
+    uint64_t met_ns; /* this instance was heard first */
+    uint64_t first_seq, resent_seq,
+        first_step;        /* first_seq: of the first report that this controller saw */
     int64_t offset_now_ns; /* of the report that is being taken */
-    int64_t offset_ns[2]; /* smallest receive - send: this window, the one before */
+    int64_t offset_ns[2];  /* smallest receive - send: this window, the one before */
     bool offset_known[2];
-    uint64_t window_ns;   /* begin of this window */
-    struct fr_ack *acks;  /* FR_ACKS, a ring */
+    uint64_t window_ns;  /* begin of this window */
+    struct fr_ack *acks; /* FR_ACKS, a ring */
     uint32_t ack_first, nacks;
     struct fr_ratio cpu;
     uint64_t cpu_ns, rss_bytes, records, lost_records, spool_bytes, dropped;
@@ -149,15 +151,21 @@ struct fr_cstep { /* what is shown of a finished step beside fr_gp_step */
 };
 
 struct fr_open_step { /* not all ranks have reported it yet */
-    uint64_t step; /* 0: free */
+    uint64_t step;    /* 0: free */
     uint32_t count;
     int64_t begin_unix_ns, end_unix_ns;
     double loss, tokens;
     float *self_s; /* a rank each; NaN: not reported */
 };
 
-/* Orders have ids that follow from what they are, so that a restarted controller gives the same order the same id. */
-enum fr_order_what { FR_ORDER_NONE = 0, FR_ORDER_START = 1, FR_ORDER_STOP = 2, FR_ORDER_FINISH = 3 };
+/* Orders have ids that follow from what they are, so that a restarted controller gives the same
+ * order the same id. */
+enum fr_order_what {
+    FR_ORDER_NONE = 0,
+    FR_ORDER_START = 1,
+    FR_ORDER_STOP = 2,
+    FR_ORDER_FINISH = 3
+};
 
 struct fr_order {
     enum fr_order_what what;
@@ -215,17 +223,19 @@ struct fr_cjob {
     struct fr_crank *ranks;
     struct fr_open_step *open_steps;
     float *open_self;
-    uint64_t step_done;     /* newest step of this attempt that all have ended */
-    uint64_t step_row;      /* its row */
-    uint64_t step_durable, pending_step, pending_row; /* up to where steps are on the disk; what is on its way there */
-    uint64_t begin_ns;      /* judging began */
+    uint64_t step_done; /* newest step of this attempt that all have ended */
+    uint64_t step_row;  /* its row */
+    uint64_t step_durable, pending_step,
+        pending_row;             /* up to where steps are on the disk; what is on its way there */
+    uint64_t begin_ns;           /* judging began */
     uint64_t attempt_checkpoint; /* newest that this attempt told of */
-    struct fr_ccomm *comms; /* open addressing by key; names for what is shown, and the bound on their number */
+    struct fr_ccomm
+        *comms; /* open addressing by key; names for what is shown, and the bound on their number */
     uint32_t ncomms, comms_cap;
-    uint32_t keep_log2;     /* forwarded steps: n mod 2^keep_log2 == 0 */
+    uint32_t keep_log2; /* forwarded steps: n mod 2^keep_log2 == 0 */
     uint64_t record_bytes, record_window_ns;
-    uint64_t stale;         /* observations of another epoch, dropped */
-    uint64_t foreign;       /* observations of ranks that the node does not hold, dropped */
+    uint64_t stale;   /* observations of another epoch, dropped */
+    uint64_t foreign; /* observations of ranks that the node does not hold, dropped */
     /* what has happened, for the account */
     struct fr_gp_step *steps;
     struct fr_cstep *step_info;
@@ -239,8 +249,10 @@ struct fr_cjob {
     bool account_final;
     /* acting */
     struct fr_act act;
-    uint64_t settle_ns;     /* the attempt ended well: the last reports are waited for until then; 0: no */
-    uint64_t verdict_ns;    /* the attempt ended badly by itself: decide by then; 0: nothing to decide */
+    uint64_t
+        settle_ns; /* the attempt ended well: the last reports are waited for until then; 0: no */
+    uint64_t
+        verdict_ns; /* the attempt ended badly by itself: decide by then; 0: nothing to decide */
     double restart_cost_s;  /* measured, NaN: not yet */
     uint32_t nodes_missing; /* when it waits for nodes */
     uint64_t render_ns;
@@ -275,7 +287,7 @@ struct fr_cincident {
     uint64_t id, epoch, row;
     struct fr_cjob *job;
     uint32_t attempt;
-    struct fr_finding f; /* the newest that stood */
+    struct fr_finding f;                  /* the newest that stood */
     double shown_confidence, shown_ratio; /* as of the newest row */
     char kind[16], subject[16], cause[16], node[FR_NAME_BYTES], group[32];
     int64_t onset_unix_ns, named_unix_ns, closed_unix_ns, last_move_unix_ns;
@@ -284,7 +296,7 @@ struct fr_cincident {
     char *evidence; /* JSON array */
     bool has_bundle, dirty;
     uint32_t nfiles;
-    uint64_t seen_ns; /* the finding stood last; 0: restored, not seen since */
+    uint64_t seen_ns;  /* the finding stood last; 0: restored, not seen since */
     uint64_t decision; /* newest, 0: none */
 };
 
@@ -327,7 +339,8 @@ struct fr_ctl {
 
 /* state.c */
 /* cfg is copied. The ledger must outlive the state. */
-struct fr_ctl *fr_ctl_new(const struct fr_config *cfg, enum fr_mode mode, const char *state_dir, struct fr_ledger *lg);
+struct fr_ctl *fr_ctl_new(const struct fr_config *cfg, enum fr_mode mode, const char *state_dir,
+                          struct fr_ledger *lg);
 void fr_ctl_free(struct fr_ctl *c);
 /* Everything that goes by time; call it every 50 ms with the monotonic clock. */
 void fr_ctl_tick(struct fr_ctl *c, uint64_t now_ns);

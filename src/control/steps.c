@@ -70,7 +70,8 @@ static void note_first_step(struct fr_ctl *c, struct fr_cjob *j, uint64_t step, 
         }
     }
     if (step > a->last_step)
-        a->last_step = step; /* written with the attempt's end; the step's own row says it until then */
+        a->last_step =
+            step; /* written with the attempt's end; the step's own row says it until then */
 }
 
 static void record_step(struct fr_ctl *c, struct fr_cjob *j, struct fr_open_step *o)
@@ -205,7 +206,8 @@ void fr_steps_restore(struct fr_cjob *j, uint32_t attempt_index, const struct fr
 void fr_spans_restore(struct fr_cjob *j, uint32_t attempt_index, const struct fr_row_span *r)
 {
     if (j->nspans < FR_JOB_STEPS_MAX)
-        push_span(j, (struct fr_gp_span){attempt_index, r->phase, r->begin_unix_ns, r->end_unix_ns}, false);
+        push_span(j, (struct fr_gp_span){attempt_index, r->phase, r->begin_unix_ns, r->end_unix_ns},
+                  false);
     j->spans_saved = j->nspans;
 }
 
@@ -214,7 +216,8 @@ double fr_steps_median_s(const struct fr_cjob *j, size_t n)
     float v[MEDIAN_MAX];
     size_t k = 0;
 
-    for (size_t i = j->nsteps; i-- > 0 && k < n && k < MEDIAN_MAX && j->steps[i].attempt == j->nattempts - 1;)
+    for (size_t i = j->nsteps;
+         i-- > 0 && k < n && k < MEDIAN_MAX && j->steps[i].attempt == j->nattempts - 1;)
         v[k++] = (float)((double)(j->steps[i].end_ns - j->steps[i].begin_ns) * 1e-9);
     if (k == 0)
         return (double)NAN;

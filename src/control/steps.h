@@ -2,11 +2,12 @@
 /*
  * steps.h - from what each rank did to what the job did
  *
- * A step of the job begins with its first rank and ends with its last one, and is recorded when all ranks have ended
- * it. A phase of the job (restore, evaluation, checkpoint) lasts while any rank is in it.
+ * A step of the job begins with its first rank and ends with its last one, and is recorded when all
+ * ranks have ended it. A phase of the job (restore, evaluation, checkpoint) lasts while any rank is
+ * in it.
  *
- * Memory:  FR_STEPS_OPEN steps are open at a time; a step that falls out of that window is given up.
- * Threads: the loop thread.
+ * Memory:  FR_STEPS_OPEN steps are open at a time; a step that falls out of that window is given
+ * up. Threads: the loop thread.
  */
 #ifndef FR_CONTROL_STEPS_H
 #define FR_CONTROL_STEPS_H
@@ -22,7 +23,8 @@ struct fr_rank_step { /* of the current attempt; times already on the controller
 int fr_steps_add(struct fr_ctl *c, struct fr_cjob *j, const struct fr_rank_step *s);
 
 /* Rank was in the phase; grows the job's span or opens one. */
-void fr_spans_add(struct fr_ctl *c, struct fr_cjob *j, uint32_t phase, int64_t begin_unix_ns, int64_t end_unix_ns);
+void fr_spans_add(struct fr_ctl *c, struct fr_cjob *j, uint32_t phase, int64_t begin_unix_ns,
+                  int64_t end_unix_ns);
 
 /* Append rows that were restored (no row is written again). */
 void fr_steps_restore(struct fr_cjob *j, uint32_t attempt_index, const struct fr_row_step *r);

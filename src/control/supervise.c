@@ -29,9 +29,11 @@ static int64_t clamp(int64_t t, int64_t lo, int64_t hi)
 static int check(const report_msg *r, struct fr_err *err)
 {
     if (r->job[0] && !fr_ctl_name_ok(r->job))
-        return fr_fail(err, -EINVAL, "a job's name must be 1 to 63 characters of A-Z a-z 0-9 . _ -");
+        return fr_fail(err, -EINVAL,
+                       "a job's name must be 1 to 63 characters of A-Z a-z 0-9 . _ -");
     if (r->name[0] && (!fr_ctl_name_ok(r->name) || strlen(r->name) > 48))
-        return fr_fail(err, -EINVAL, "a job's name must be 1 to 48 characters of A-Z a-z 0-9 . _ -");
+        return fr_fail(err, -EINVAL,
+                       "a job's name must be 1 to 48 characters of A-Z a-z 0-9 . _ -");
     if (strlen(r->user) >= FR_NAME_BYTES || strlen(r->engine) >= 16 || strlen(r->workdir) >= 4096)
         return fr_fail(err, -EINVAL, "user, engine or working directory is too long");
     if (r->n_command > COMMAND_ARGS_MAX)
@@ -84,7 +86,8 @@ static struct fr_cjob *make_job(struct fr_ctl *c, const report_msg *r, struct fr
         } while (fr_ctl_job(c, name));
     j = fr_job_new(c, name);
     if (!j) {
-        fr_fail(err, -ENOSPC, "this controller holds %d jobs that have not ended, which is its limit",
+        fr_fail(err, -ENOSPC,
+                "this controller holds %d jobs that have not ended, which is its limit",
                 FR_JOBS_MAX);
         return NULL;
     }
@@ -99,17 +102,17 @@ static struct fr_cjob *make_job(struct fr_ctl *c, const report_msg *r, struct fr
     j->mode = mode < c->mode ? mode : c->mode; /* a job may ask for less, never for more */
     j->key = r->key;
     j->heard_ns = c->now_ns;
-    j->submitted_unix_ns =
-        clamp(r->submitted_unix_ns > 0 ? r->submitted_unix_ns : fr_ctl_now_unix(c),
-              fr_ctl_now_unix(c) - (r->job[0] ? 366 * 86400 : 60) * FR_NS_PER_S, fr_ctl_now_unix(c));
+    j->submitted_unix_ns = clamp(
+        r->submitted_unix_ns > 0 ? r->submitted_unix_ns : fr_ctl_now_unix(c),
+        fr_ctl_now_unix(c) - (r->job[0] ? 366 * 86400 : 60) * FR_NS_PER_S, fr_ctl_now_unix(c));
     j->dirty = j->changed = true;
     fr_log(FR_LOG_NOTICE, "job.new", "job=%s nodes=%u ranks=%u adopted=%d", j->job, j->nodes,
            j->nranks, r->job[0] != '\0');
     return j;
 }
 
-/* The name is given away only once it is on the disk: else a restarted controller could give it to another. A new job
- * is rare enough to let the loop wait for one commit. */
+/* The name is given away only once it is on the disk: else a restarted controller could give it to
+ * another. A new job is rare enough to let the loop wait for one commit. */
 static int record_job(struct fr_ctl *c, const struct fr_cjob *j, struct fr_err *err)
 {
     fr_ctl_save(c);
@@ -127,7 +130,8 @@ static struct fr_cjob *find_job(struct fr_ctl *c, const report_msg *r)
 }
 
 /* An attempt runs that this controller has no record of: take it as the supervisor tells it. */
-static int adopt_attempt(struct fr_ctl *c, struct fr_cjob *j, const report_msg *r, struct fr_err *err)
+static int adopt_attempt(struct fr_ctl *c, struct fr_cjob *j, const report_msg *r,
+                         struct fr_err *err)
 {
     FR_CLEANUP(fr_freep) struct fr_cnode **nodes = fr_xcalloc(j->nodes, sizeof *nodes);
     struct fr_cattempt *a;
@@ -148,7 +152,8 @@ static int adopt_attempt(struct fr_ctl *c, struct fr_cjob *j, const report_msg *
     return 0;
 }
 
-/* The supervisor went on alone with the number that we had given to an attempt on other nodes: its word holds. */
+/* The supervisor went on alone with the number that we had given to an attempt on other nodes: its
+ * word holds. */
 static void correct_nodes(struct fr_ctl *c, struct fr_cjob *j, const report_msg *r)
 {
     FR_CLEANUP(fr_freep) struct fr_cnode **nodes = fr_xcalloc(j->nodes, sizeof *nodes);
@@ -212,7 +217,8 @@ static void attempt_ended(struct fr_ctl *c, struct fr_cjob *j, const report_msg 
     if (!a->stop_unix_ns || a->stop_unix_ns > a->end_unix_ns) {
         a->stop_unix_ns = a->end_unix_ns;
         for (uint32_t k = 0; k < j->nranks; k++) { /* it failed when its first process was gone */
-            int64_t gone = j->ranks[k].gone_ns ? fr_ctl_unix(c, j->ranks[k].gone_ns) : a->end_unix_ns;
+            int64_t gone =
+                j->ranks[k].gone_ns ? fr_ctl_unix(c, j->ranks[k].gone_ns) : a->end_unix_ns;
 
             if (gone < a->stop_unix_ns && gone > a->start_unix_ns && r->exit_code != 0)
                 a->stop_unix_ns = gone;
@@ -291,8 +297,11 @@ static int take(struct fr_ctl *c, struct fr_cjob *j, const report_msg *r, struct
     if (r->finished && !fr_job_state_is_end(j->state)) {
         int code = fr_job_exit_code(fr_job_current(j));
 
-        fr_job_end(c, j, r->cancelled ? FR_JOB_CANCELLED : j->settle_ns ? FR_JOB_DONE : FR_JOB_FAILED, code,
-                   "its supervisor ended");
+        fr_job_end(c, j,
+                   r->cancelled   ? FR_JOB_CANCELLED
+                   : j->settle_ns ? FR_JOB_DONE
+                                  : FR_JOB_FAILED,
+                   code, "its supervisor ended");
     }
     return 0;
 }
@@ -327,7 +336,8 @@ static void free_placements(Fullrank__SuperviseOrder *o)
     free(o->placements);
 }
 
-/* The order is given again until the supervisor says that it was done, and not before its rows are on the disk. */
+/* The order is given again until the supervisor says that it was done, and not before its rows are
+ * on the disk. */
 static void fill_order(struct fr_ctl *c, struct fr_cjob *j, Fullrank__SuperviseOrder *o)
 {
     struct fr_order *w = &j->order;
@@ -375,7 +385,8 @@ int fr_jobs_supervise(struct fr_ctl *c, const void *body, size_t n, struct fr_bu
         j = find_job(c, r);
         if (!j) {
             if (!c->ledger_ok)
-                rc = fr_fail(&err, -EIO, "no job can be taken while the ledger cannot be written: %.200s",
+                rc = fr_fail(&err, -EIO,
+                             "no job can be taken while the ledger cannot be written: %.200s",
                              c->ledger_error);
             else {
                 j = make_job(c, r, &err);
@@ -387,7 +398,8 @@ int fr_jobs_supervise(struct fr_ctl *c, const void *body, size_t n, struct fr_bu
         rc = take(c, j, r, &err);
     if (rc) {
         o.error = err.text;
-        /* 503: try again later. Else the message itself was sound, and the refusal is its answer. */
+        /* 503: try again later. Else the message itself was sound, and the refusal is its answer.
+         */
         status = rc == -EIO || rc == -ENOSPC ? 503 : 200;
     } else {
         fr_ctl_save(c);

@@ -33,6 +33,7 @@ struct fr_segment {
     int moved; /* a lane changed since the communicators were read */
     struct fr_seg_header hdr;
     uint64_t pair_ticks, pair_ns; /* one moment in both clocks */
+    int64_t ns_per_tick_q32;      /* times 2^32: a division for each record would cost more than the record */
     uint64_t next[FR_SEG_MAX_LANES];
     struct fr_seg_lane lane[FR_SEG_MAX_LANES];
     union {
@@ -72,7 +73,7 @@ static uint64_t rate_now(const struct fr_segment *s)
 uint64_t fr_segment_ns(const struct fr_segment *s, uint64_t ticks)
 {
     __int128 ago = (__int128)s->pair_ticks - (__int128)ticks;
-    __int128 ns = (__int128)s->pair_ns - ago * 1000000000 / (__int128)rate_now(s);
+    __int128 ns = (__int128)s->pair_ns - (ago * s->ns_per_tick_q32 >> 32);
 
     if (ns < 0)
         return 0;
@@ -208,7 +209,11 @@ static int check_clock(const struct fr_segment *s, const char *name, struct fr_e
 
 static void take_pair(struct fr_segment *s)
 {
+    uint64_t hz;
+
     fr_ticks_pair(s->hdr.clock, &s->pair_ticks, &s->pair_ns);
+    hz = rate_now(s);
+    s->ns_per_tick_q32 = hz ? (int64_t)(((unsigned __int128)1000000000u << 32) / hz) : 0;
 }
 
 static void segment_freep(struct fr_segment **s)

@@ -19,7 +19,8 @@
 #define SUPERVISE_NS 50000000ull
 #define WORLD        0x1234567890abcdefull
 
-void sim_init(struct sim *s, uint32_t nnodes, uint32_t job_nodes, uint32_t ranks_per_node, uint64_t total_steps)
+void sim_init(struct sim *s, uint32_t nnodes, uint32_t job_nodes, uint32_t ranks_per_node,
+              uint64_t total_steps)
 {
     memset(s, 0, sizeof *s);
     s->nnodes = nnodes;
@@ -128,7 +129,8 @@ static Fullrank__Rank *make_rank(struct sim *s, uint32_t rank)
     m->state = FULLRANK__PROC_STATE__PROC_RUNNING;
     m->state_since_ns = s->step_began_ns;
     if (hit) {
-        m->state = s->fault == SIM_STOP ? FULLRANK__PROC_STATE__PROC_STOPPED : FULLRANK__PROC_STATE__PROC_GONE;
+        m->state = s->fault == SIM_STOP ? FULLRANK__PROC_STATE__PROC_STOPPED
+                                        : FULLRANK__PROC_STATE__PROC_GONE;
         m->state_since_ns = s->fault_ns;
         m->stopped_ratio = s->fault == SIM_STOP ? 1 : 0;
     }
@@ -240,7 +242,8 @@ static void add_ranks(struct sim *s, uint32_t node, Fullrank__Report *r)
         }
         for (uint64_t t = from + 1; t <= s->step; t++)
             r->steps[r->n_steps++] = make_step(s, rank, t);
-        if (n->event_due && (int)rank == s->victim && (s->fault == SIM_KILL || s->fault == SIM_EXIT)) {
+        if (n->event_due && (int)rank == s->victim &&
+            (s->fault == SIM_KILL || s->fault == SIM_EXIT)) {
             Fullrank__ProcEvent *m = fr_xalloc(sizeof *m);
 
             fullrank__proc_event__init(m);
@@ -338,7 +341,8 @@ static void read_reply(struct sim *s, struct sim_node *n, const struct fr_buf *b
     n->reported_step = told;
     n->event_due = false;
     n->want_full = r->want_full;
-    if (r->controller_instance != s->controller) { /* another one: tell everything again that is still held */
+    if (r->controller_instance !=
+        s->controller) { /* another one: tell everything again that is still held */
         s->controller = r->controller_instance;
         for (uint32_t i = 0; i < s->nnodes; i++) {
             s->nodes[i].reported_step = 0;
@@ -478,7 +482,8 @@ void sim_run(struct sim *s, uint64_t now_ns)
     s->now_ns = now_ns;
     train(s);
     for (uint32_t i = 0; i < s->nnodes; i++)
-        if (!s->nodes[i].away && (s->now_ns - s->nodes[i].sent_ns >= REPORT_NS || s->nodes[i].event_due))
+        if (!s->nodes[i].away &&
+            (s->now_ns - s->nodes[i].sent_ns >= REPORT_NS || s->nodes[i].event_due))
             report(s, i);
     if (!s->finished && s->now_ns - s->sup_sent_ns >= SUPERVISE_NS)
         supervise(s);

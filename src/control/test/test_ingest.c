@@ -67,7 +67,8 @@ static int teardown(void **state)
     return 0;
 }
 
-static void base_report(struct world *w, Fullrank__Report *r, Fullrank__NodeInfo *info, const char *node)
+static void base_report(struct world *w, Fullrank__Report *r, Fullrank__NodeInfo *info,
+                        const char *node)
 {
     fullrank__report__init(r);
     fullrank__node_info__init(info);
@@ -109,7 +110,8 @@ static void hear(struct world *w, const char *node)
     assert_int_equal(send_report(w, &r, NULL), 200);
 }
 
-static void base_supervise(struct world *w, Fullrank__SuperviseReport *r, const char *job, uint64_t key)
+static void base_supervise(struct world *w, Fullrank__SuperviseReport *r, const char *job,
+                           uint64_t key)
 {
     fullrank__supervise_report__init(r);
     r->job = TEXT(job);
@@ -120,7 +122,8 @@ static void base_supervise(struct world *w, Fullrank__SuperviseReport *r, const 
     r->first_dead_rank = -1;
 }
 
-static Fullrank__SuperviseOrder *supervise(struct world *w, const Fullrank__SuperviseReport *r, int *status)
+static Fullrank__SuperviseOrder *supervise(struct world *w, const Fullrank__SuperviseReport *r,
+                                           int *status)
 {
     struct fr_buf body = FR_BUF_INIT, reply = FR_BUF_INIT;
     Fullrank__SuperviseOrder *o;
@@ -172,8 +175,10 @@ static struct fr_cjob *running_job(struct world *w)
 
 static void names_that_could_be_paths_or_markup_are_refused_with_one_sentence(void **state)
 {
-    static const char *const BAD[] = {"", "..", ".x", "a/b", "<b>", "a b", "n\xc3\xa4", "\n",
-                                      "0123456789012345678901234567890123456789012345678901234567890123"};
+    static const char *const BAD[] = {
+        "",          "..",  ".x",
+        "a/b",       "<b>", "a b",
+        "n\xc3\xa4", "\n",  "0123456789012345678901234567890123456789012345678901234567890123"};
     struct world *w = *state;
 
     for (size_t i = 0; i < sizeof BAD / sizeof BAD[0]; i++) {
@@ -256,9 +261,9 @@ static void a_rank_is_believed_only_from_the_node_that_holds_it_and_only_in_its_
         uint64_t epoch;
         uint32_t rank;
         bool good;
-    } CASES[] = {{"n1", 1, 0, true},  {"n1", 1, 1, true},  {"n2", 1, 0, false}, {"n1", 1, 2, false},
-                 {"n2", 1, 3, true},  {"n2", 1, 4, false}, {"n1", 0, 0, false}, {"n1", 2, 0, false},
-                 {"n1", 1, UINT32_MAX, false}};
+    } CASES[] = {{"n1", 1, 0, true},  {"n1", 1, 1, true},  {"n2", 1, 0, false},
+                 {"n1", 1, 2, false}, {"n2", 1, 3, true},  {"n2", 1, 4, false},
+                 {"n1", 0, 0, false}, {"n1", 2, 0, false}, {"n1", 1, UINT32_MAX, false}};
 
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         Fullrank__Report r;
@@ -390,7 +395,8 @@ static void send_seq(struct world *w, uint64_t seq, bool spooled, uint64_t insta
     assert_int_equal(send_report(w, &r, NULL), 200);
 }
 
-static void what_an_agent_sends_again_after_a_restart_is_taken_before_the_newest_is_acknowledged(void **state)
+static void
+what_an_agent_sends_again_after_a_restart_is_taken_before_the_newest_is_acknowledged(void **state)
 {
     struct world *w = *state;
     struct fr_cnode *n;
@@ -534,8 +540,12 @@ static void nodes_are_placed_healthy_first_by_number_and_probation_last(void **s
 
 static struct fr_finding finding(enum fr_finding_kind kind, uint64_t key, int32_t rank)
 {
-    return (struct fr_finding){.kind = kind, .key = key, .rank = rank, .node = rank < 0 ? -1 : rank / 2,
-                               .subject = rank < 0 ? FR_SUBJECT_JOB : FR_SUBJECT_RANK, .confidence = 0.9};
+    return (struct fr_finding){.kind = kind,
+                               .key = key,
+                               .rank = rank,
+                               .node = rank < 0 ? -1 : rank / 2,
+                               .subject = rank < 0 ? FR_SUBJECT_JOB : FR_SUBJECT_RANK,
+                               .confidence = 0.9};
 }
 
 static void one_cause_is_one_incident_from_suspicion_to_end(void **state)
@@ -620,7 +630,8 @@ int main(void)
         WORLD_TEST(communicators_steps_and_records_with_impossible_numbers_are_dropped),
         WORLD_TEST(a_repeated_report_is_taken_once_and_a_step_is_recorded_once),
         WORLD_TEST(a_report_is_acknowledged_only_once_its_rows_are_durable),
-        WORLD_TEST(what_an_agent_sends_again_after_a_restart_is_taken_before_the_newest_is_acknowledged),
+        WORLD_TEST(
+            what_an_agent_sends_again_after_a_restart_is_taken_before_the_newest_is_acknowledged),
         WORLD_TEST(spooled_reports_of_an_older_agent_do_not_disturb_the_one_that_lives),
         WORLD_TEST(the_same_key_gives_the_same_job_and_another_key_is_refused),
         WORLD_TEST(jobs_that_are_too_large_or_of_no_size_are_refused),

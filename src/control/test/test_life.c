@@ -112,7 +112,8 @@ static void run_to_end(struct world *w)
         if (k >= 2000)
             fail_msg("not finished: job state %s, act %d, step %llu, error %s",
                      w->c->njobs ? fr_job_state_name(w->c->jobs[0]->state) : "none",
-                     w->c->njobs ? (int)w->c->jobs[0]->act.stage : -1, (unsigned long long)w->s.step, w->s.error);
+                     w->c->njobs ? (int)w->c->jobs[0]->act.stage : -1,
+                     (unsigned long long)w->s.step, w->s.error);
         tick(w);
     }
     for (int k = 0; k < 30; k++)
@@ -154,7 +155,8 @@ static void a_job_without_faults_runs_to_its_end_in_one_attempt(void **state)
     assert_int_equal(w.c->ndecisions, 0);
     assert_int_equal(w.s.finish_code, 0);
     assert_books_balance(w.c->jobs[0]);
-    for (uint32_t i = 0; i < 3; i++) /* what came last is acknowledged by the reply to the next report at the latest but one */
+    for (uint32_t i = 0; i < 3; i++) /* what came last is acknowledged by the reply to the next
+                                        report at the latest but one */
         assert_in_range(w.s.nodes[i].acked, w.s.nodes[i].seq - 2, w.s.nodes[i].seq);
     end(&w);
 }
@@ -182,6 +184,11 @@ static void check_isolated(struct world *w, const char *kind, const char *node, 
     assert_int_equal(w->s.starts[2], 1);
     assert_true(w->s.stops[1] <= 1);
     assert_int_equal(w->s.old_orders, 0);
+    assert_non_null(strstr(node_of(w, node)->history[1].reason, "names it"));
+    for (uint32_t k = 2; k < node_of(w, node)->nhistory; k++) { /* every change says who and why */
+        assert_string_equal(node_of(w, node)->history[k].actor, "fullrank");
+        assert_non_null(strstr(node_of(w, node)->history[k].reason, "fullrank:"));
+    }
     for (uint32_t k = 0; k < j->nodes; k++)
         assert_string_not_equal(j->attempts[1].nodes[k]->name, node);
     assert_books_balance(j);
@@ -201,8 +208,10 @@ static void a_stopped_rank_is_named_and_its_node_replaced(void **state)
     assert_true(w.c->incidents[0]->has_bundle);
     assert_true(w.s.nodes[0].collected > 0);
     /* named within 5 s of the fault, first step of the next attempt within 4 s of that */
-    assert_true(w.c->incidents[0]->named_unix_ns - w.c->jobs[0]->attempts[0].stop_unix_ns < 5000000000);
-    assert_true(w.c->jobs[0]->attempts[1].first_step_unix_ns - w.c->incidents[0]->named_unix_ns < 4000000000);
+    assert_true(w.c->incidents[0]->named_unix_ns - w.c->jobs[0]->attempts[0].stop_unix_ns <
+                5000000000);
+    assert_true(w.c->jobs[0]->attempts[1].first_step_unix_ns - w.c->incidents[0]->named_unix_ns <
+                4000000000);
     end(&w);
 }
 
@@ -247,14 +256,16 @@ static void an_application_that_exits_by_its_own_code_drains_no_node(void **stat
     sim_inject(&w.s, SIM_EXIT, 3);
     run_to_end(&w);
     for (uint32_t i = 0; i < w.c->nnodes; i++)
-        assert_true(w.c->nodes[i]->state == FR_NODE_HEALTHY || w.c->nodes[i]->state == FR_NODE_SUSPECT);
+        assert_true(w.c->nodes[i]->state == FR_NODE_HEALTHY ||
+                    w.c->nodes[i]->state == FR_NODE_SUSPECT);
     assert_true(w.c->ndecisions > 0);
     for (size_t k = 0; k < w.c->ndecisions; k++)
         assert_int_not_equal(w.c->decisions[k]->choice, FR_CHOICE_ISOLATE);
     end(&w);
 }
 
-/* The documents that say what is durable; ages and rates left out by comparing what the ledger bears. */
+/* The documents that say what is durable; ages and rates left out by comparing what the ledger
+ * bears. */
 static void durable_state(struct world *w, struct fr_buf *out)
 {
     static const enum fr_route R[] = {FR_ROUTE_INCIDENTS, FR_ROUTE_DECISIONS, FR_ROUTE_STEPS};
@@ -272,16 +283,18 @@ static void durable_state(struct world *w, struct fr_buf *out)
         fr_buf_fini(&b);
     }
     for (uint32_t i = 0; i < w->c->nnodes; i++)
-        fr_buf_printf(out, "%s %s %s\n", w->c->nodes[i]->name, fr_node_state_name(w->c->nodes[i]->state),
-                      w->c->nodes[i]->reason);
+        fr_buf_printf(out, "%s %s %s\n", w->c->nodes[i]->name,
+                      fr_node_state_name(w->c->nodes[i]->state), w->c->nodes[i]->reason);
     for (uint32_t i = 0; i < w->c->njobs; i++) {
         const struct fr_cjob *j = w->c->jobs[i];
 
-        fr_buf_printf(out, "%s %s %u epoch %llu order %d %llu\n", j->job, fr_job_state_name(j->state), j->nattempts,
-                      (unsigned long long)j->epoch, (int)j->order.what, (unsigned long long)j->order.id);
+        fr_buf_printf(out, "%s %s %u epoch %llu order %d %llu\n", j->job,
+                      fr_job_state_name(j->state), j->nattempts, (unsigned long long)j->epoch,
+                      (int)j->order.what, (unsigned long long)j->order.id);
         for (uint32_t k = 0; k < j->nattempts; k++)
             fr_buf_printf(out, "  %u %lld %lld %lld %d\n", j->attempts[k].attempt,
-                          (long long)j->attempts[k].start_unix_ns, (long long)j->attempts[k].stop_unix_ns,
+                          (long long)j->attempts[k].start_unix_ns,
+                          (long long)j->attempts[k].stop_unix_ns,
                           (long long)j->attempts[k].end_unix_ns, j->attempts[k].exit_code);
     }
 }
@@ -312,7 +325,8 @@ static void a_restarted_controller_holds_the_same_state(void **state)
             while (before.p[d] == after.p[d])
                 d++;
             d = d > 100 ? d - 100 : 0;
-            fail_msg("tick %d: before ...%.300s... after ...%.300s...", AT[k], before.p + d, after.p + d);
+            fail_msg("tick %d: before ...%.300s... after ...%.300s...", AT[k], before.p + d,
+                     after.p + d);
         }
         if (AT[k] > 60)
             run_to_end(&w);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_process.c - the real program on loopback with a simulated fleet: kill -9, full disk, refusals, streams */
+/* test_process.c - the real program on loopback with a simulated fleet: kill -9, full disk,
+ * refusals, streams */
 #define _GNU_SOURCE /* prlimit */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -38,7 +39,8 @@ struct proc {
     struct fr_http *http;
 };
 
-static void pause_ms(unsigned ms) /* between two looks at a condition or two moments of a simulation */
+static void
+pause_ms(unsigned ms) /* between two looks at a condition or two moments of a simulation */
 {
     poll(NULL, 0, (int)ms);
 }
@@ -47,7 +49,8 @@ static void pause_ms(unsigned ms) /* between two looks at a condition or two mom
 static pid_t spawn(const char *dir, const char *const extra[], rlim_t file_bytes)
 {
     char log[128], state[96], port_file[96];
-    const char *argv[32] = {FR_BUILD_DIR "/bin/fullrank-controller", "--state", state, "--port-file", port_file};
+    const char *argv[32] = {FR_BUILD_DIR "/bin/fullrank-controller", "--state", state,
+                            "--port-file", port_file};
     int n = 5;
     pid_t pid;
 
@@ -149,8 +152,8 @@ static int post(void *arg, bool supervise, const struct fr_buf *body, struct fr_
 
     if (!p->http)
         return -ECONNREFUSED;
-    return fr_http_call(p->http, "POST", supervise ? "/api/v1/supervise" : "/api/v1/agent/report", FR_MESSAGE_TYPE,
-                        body->p, body->len, reply, NULL);
+    return fr_http_call(p->http, "POST", supervise ? "/api/v1/supervise" : "/api/v1/agent/report",
+                        FR_MESSAGE_TYPE, body->p, body->len, reply, NULL);
 }
 
 static void begin_fleet(struct sim *s, struct proc *p, uint64_t steps)
@@ -189,8 +192,8 @@ static void run_to_end(struct sim *s)
 
     while (!s->finished) {
         if (fr_mono_ns() > limit)
-            fail_msg("the job did not end: step %llu, epoch %llu, state %u, %s", (unsigned long long)s->step,
-                     (unsigned long long)s->epoch, s->state, s->error);
+            fail_msg("the job did not end: step %llu, epoch %llu, state %u, %s",
+                     (unsigned long long)s->step, (unsigned long long)s->epoch, s->state, s->error);
         sim_run(s, fr_mono_ns());
         pause_ms(10);
     }
@@ -342,32 +345,41 @@ static int raw(struct proc *p, const char *request, char *reply, size_t n)
 static void what_changes_something_needs_the_token_and_a_local_name(void **state)
 {
     struct proc *p = *state;
-    static const char *const PATHS[] = {"/api/v1/nodes/n1/drain", "/api/v1/nodes/n1/resume", "/api/v1/incidents/1/ack",
-                                        "/api/v1/agent/report", "/api/v1/supervise"};
+    static const char *const PATHS[] = {"/api/v1/nodes/n1/drain", "/api/v1/nodes/n1/resume",
+                                        "/api/v1/incidents/1/ack", "/api/v1/agent/report",
+                                        "/api/v1/supervise"};
     char request[512], reply[4096];
 
     start(p, 0);
     for (size_t i = 0; i < sizeof PATHS / sizeof PATHS[0]; i++)
         for (int with = 0; with < 2; with++) {
             snprintf(request, sizeof request,
-                     "POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2\r\n%s%s%s\r\n{}", PATHS[i],
-                     with ? "Authorization: Bearer " : "", with ? "wrong" : "", with ? "\r\n" : "");
+                     "POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: "
+                     "2\r\n%s%s%s\r\n{}",
+                     PATHS[i], with ? "Authorization: Bearer " : "", with ? "wrong" : "",
+                     with ? "\r\n" : "");
             close(raw(p, request, reply, sizeof reply));
             assert_non_null(strstr(reply, "401 Unauthorized"));
             assert_null(strstr(reply, p->token));
         }
-    close(raw(p, "GET /api/v1/status HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", reply, sizeof reply));
+    close(raw(p, "GET /api/v1/status HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
+              reply, sizeof reply));
     assert_non_null(strstr(reply, "403"));
-    close(raw(p, "GET /web/..%2f..%2fetc/passwd HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", reply, sizeof reply));
+    close(raw(
+        p, "GET /web/..%2f..%2fetc/passwd HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        reply, sizeof reply));
     assert_non_null(strstr(reply, "404"));
-    close(raw(p, "DELETE /api/v1/status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", reply, sizeof reply));
+    close(raw(p, "DELETE /api/v1/status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+              reply, sizeof reply));
     assert_non_null(strstr(reply, "405"));
     snprintf(request, sizeof request,
-             "POST /api/v1/agent/report HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: 99999999999\r\n\r\n",
+             "POST /api/v1/agent/report HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
+             "%s\r\nContent-Length: 99999999999\r\n\r\n",
              p->token);
     close(raw(p, request, reply, sizeof reply));
     assert_non_null(strstr(reply, "413"));
-    close(raw(p, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", reply, sizeof reply));
+    close(raw(p, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", reply,
+              sizeof reply));
     assert_non_null(strstr(reply, "default-src 'none'"));
     assert_non_null(strstr(reply, "200 OK"));
 }
@@ -391,14 +403,18 @@ static void the_event_stream_resumes_behind_the_last_event(void **state)
     start(p, 0);
     begin_fleet(&s, p, 100);
     run_to_step(&s, 10);
-    close(raw(p, "GET /api/v1/events?last_event_id=1 HTTP/1.1\r\nHost: localhost\r\n\r\n", reply, sizeof reply));
+    close(raw(p, "GET /api/v1/events?last_event_id=1 HTTP/1.1\r\nHost: localhost\r\n\r\n", reply,
+              sizeof reply));
     id = first_id(reply);
     assert_true(id > 1000000000000ull); /* numbers go on over restarts */
-    snprintf(request, sizeof request, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\nLast-Event-ID: %llu\r\n\r\n", id);
+    snprintf(request, sizeof request,
+             "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\nLast-Event-ID: %llu\r\n\r\n", id);
     close(raw(p, request, reply, sizeof reply));
     next = first_id(reply);
     assert_int_equal(next, id + 1);
-    close(raw(p, "GET /api/v1/events?topics=step&last_event_id=1 HTTP/1.1\r\nHost: localhost\r\n\r\n", reply, sizeof reply));
+    close(raw(p,
+              "GET /api/v1/events?topics=step&last_event_id=1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+              reply, sizeof reply));
     assert_non_null(strstr(reply, "event: step"));
     assert_null(strstr(reply, "event: node"));
 }
@@ -430,7 +446,8 @@ static void fifty_readers_that_never_read_cost_bounded_memory_and_do_not_delay_t
     run_to_step(&s, 100);
     before = rss_bytes(p);
     for (int i = 0; i < 50; i++)
-        fds[i] = raw(p, "GET /api/v1/events?last_event_id=1 HTTP/1.1\r\nHost: localhost\r\n\r\n", NULL, 0);
+        fds[i] = raw(p, "GET /api/v1/events?last_event_id=1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                     NULL, 0);
     run_for(&s, 4);
     assert_true(rss_bytes(p) < before + (64u << 20));
     began = fr_mono_ns();
