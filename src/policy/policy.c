@@ -91,7 +91,10 @@ static void weigh_dead(struct weighing *w)
 {
     char why[160];
 
-    snprintf(why, sizeof why, "rank %d is dead: one witness is enough", w->in->finding->rank);
+    if (w->in->finding->rank >= 0)
+        snprintf(why, sizeof why, "rank %d is dead: one witness is enough", w->in->finding->rank);
+    else
+        snprintf(why, sizeof why, "the attempt has ended");
     weigh_end_of_attempt(w, why);
 }
 
@@ -282,6 +285,17 @@ static int is_act(enum fr_choice c)
     return c == FR_CHOICE_ISOLATE || c == FR_CHOICE_RESTART || c == FR_CHOICE_GIVE_UP;
 }
 
+/* What has ended is not waited for, whatever stood open when it ended: a job whose ranks went down
+ * before anybody saw one of them looks like a stall to the end of days. */
+static void rule_out_staying(struct weighing *w)
+{
+    if (!w->in->attempt_ended || is_act(w->d->choice))
+        return;
+    choose(w->d, FR_CHOICE_RESTART, "the attempt has ended; no node is named");
+    w->d->node = -1;
+    w->d->wait_until_step = 0;
+}
+
 /* Law 4: a job that gets nowhere, or has had its attempts, is not started again. */
 static void bound_attempts(struct weighing *w)
 {
@@ -333,6 +347,7 @@ void fr_policy_decide(const struct fr_policy_config *cfg, const struct fr_policy
 
     *ret = (struct fr_decision){.node = -1, .cost_stay_s = NAN, .cost_restart_s = NAN};
     WEIGHERS[kind < FR_FINDING_KINDS ? kind : FR_FINDING_NONE](&w);
+    rule_out_staying(&w);
     bound_attempts(&w);
     respect_owner(&w);
 }
