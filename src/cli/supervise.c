@@ -280,6 +280,8 @@ static void end_attempt(struct sup *u, bool ordered)
             u->exit_signal = u->word.signal;
             u->exit_code = -1;
         }
+        if (u->word.rank < 0 && u->word.exit_code > 0)
+            u->exit_code = u->word.exit_code;
         u->dead_rank = u->word.rank;
         if (u->word.text[0])
             snprintf(u->exit_text, sizeof u->exit_text, "%s", u->word.text);

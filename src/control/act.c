@@ -231,12 +231,31 @@ static void attempt_is_gone(struct fr_ctl *c, struct fr_cjob *j)
     act->since_ns = c->now_ns;
 }
 
+/* The code to pass on. An attempt that we ended says nothing but that: then what the first of its
+ * ranks to fail said. */
+static int32_t last_code(struct fr_cjob *j)
+{
+    const struct fr_cattempt *a = fr_job_current(j);
+    const struct fr_crank *first = NULL;
+
+    for (uint32_t r = 0; a && a->decision && j->ranks && r < j->nranks; r++) {
+        const struct fr_crank *k = &j->ranks[r];
+
+        if (k->gone_ns && (k->exit_code > 0 || k->exit_signal > 0) &&
+            (!first || k->gone_ns < first->gone_ns))
+            first = k;
+    }
+    if (!first)
+        return fr_job_exit_code(a);
+    return first->exit_signal > 0 ? 128 + first->exit_signal : first->exit_code;
+}
+
 static void place(struct fr_ctl *c, struct fr_cjob *j)
 {
     struct fr_act *act = &j->act;
 
     if (act->choice == FR_CHOICE_GIVE_UP) {
-        fr_job_end(c, j, FR_JOB_FAILED, fr_job_exit_code(fr_job_current(j)), act->decision->reason);
+        fr_job_end(c, j, FR_JOB_FAILED, last_code(j), act->decision->reason);
         return;
     }
     if (fr_job_start_next(c, j, act->decision->id, act->decision->reason) > 0) {

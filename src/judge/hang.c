@@ -81,8 +81,8 @@ static int first_dead(const struct fr_judge *j)
     for (uint32_t i = 0; i < j->nranks; i++)
         if (is_dead(&j->ranks[i]) && (first < 0 || j->ranks[i].dead_ns < j->ranks[first].dead_ns))
             first = (int)i;
-    if (j->launcher_rank >= 0 && !fr_judge_rank_is_over(&j->ranks[j->launcher_rank]) &&
-        !j->ranks[j->launcher_rank].proc.finalized) {
+    /* Also a rank that left with code 0 but without MPI_Finalize, when the launcher says so. */
+    if (j->launcher_rank >= 0 && !j->ranks[j->launcher_rank].proc.finalized) {
         const struct rank *r = &j->ranks[j->launcher_rank];
 
         if (first < 0 || !is_dead(r) || r->dead_ns <= j->ranks[first].dead_ns + FOLLOW_NS)

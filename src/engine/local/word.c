@@ -45,6 +45,14 @@ static void read_line(struct fr_word *w, const char *line)
         if (strncmp(line, "mpirun was unable to find the specified executable", 50) == 0 ||
             strncmp(line, "mpirun was unable to launch the specified application", 53) == 0) {
             snprintf(w->text, sizeof w->text, "mpirun could not start the program");
+            w->exit_code = 127; /* as a shell says it; mpirun's own number means nothing */
+            return;
+        }
+        if (sscanf(line, "mpirun has exited due to process rank %d with PID %d on", &rank, &pid) ==
+                2 &&
+            in_range(rank, 0, RANK_MAX)) {
+            w->rank = rank;
+            snprintf(w->text, sizeof w->text, "process rank %d left without MPI_Finalize", rank);
             return;
         }
         /* Two lines: the name first, the code behind it. */

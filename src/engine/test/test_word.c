@@ -30,6 +30,12 @@ static const char ABORTED[] =
 static const char MISSING[] = "mpirun was unable to find the specified executable file, and "
                               "therefore\ndid not launch the job.\n";
 
+static const char UNSTARTED[] =
+    "mpirun was unable to launch the specified application as it could not access\n"
+    "or execute an executable:\n\nExecutable: /no/such/program\nNode: vm\n";
+static const char LEFT[] = "mpirun has exited due to process rank 3 with PID 0 on\nnode vm exiting "
+                           "improperly. There are three reasons this could occur:\n";
+
 static struct fr_word read_whole(const char *text)
 {
     struct fr_word w;
@@ -71,10 +77,25 @@ static void a_rank_that_calls_mpi_abort_is_named(void **state)
 
 static void a_program_that_is_not_there_names_no_rank(void **state)
 {
-    struct fr_word w = read_whole(MISSING);
+    static const char *const TEXTS[] = {MISSING, UNSTARTED};
 
     (void)state;
-    assert_int_equal(w.rank, -1);
+    for (size_t i = 0; i < sizeof TEXTS / sizeof TEXTS[0]; i++) {
+        struct fr_word w = read_whole(TEXTS[i]);
+
+        assert_int_equal(w.rank, -1);
+        assert_int_equal(w.exit_code, 127);
+        assert_true(w.text[0] != '\0');
+    }
+}
+
+static void a_rank_that_leaves_without_finalize_is_named(void **state)
+{
+    struct fr_word w = read_whole(LEFT);
+
+    (void)state;
+    assert_int_equal(w.rank, 3);
+    assert_int_equal(w.signal, 0);
     assert_true(w.text[0] != '\0');
 }
 
@@ -162,6 +183,7 @@ int main(void)
         cmocka_unit_test(a_killed_rank_is_named_with_its_signal),
         cmocka_unit_test(a_rank_that_exits_with_a_code_is_named_with_it),
         cmocka_unit_test(a_rank_that_calls_mpi_abort_is_named),
+        cmocka_unit_test(a_rank_that_leaves_without_finalize_is_named),
         cmocka_unit_test(a_program_that_is_not_there_names_no_rank),
         cmocka_unit_test(the_first_death_stays),
         cmocka_unit_test(any_cut_of_the_stream_reads_the_same),
