@@ -98,7 +98,10 @@ static void weigh_dead(struct weighing *w)
 {
     char why[160];
 
-    snprintf(why, sizeof why, "rank %d is dead: one witness is enough", w->in->finding->rank);
+    if (w->in->finding->rank >= 0)
+        snprintf(why, sizeof why, "rank %d is dead: one witness is enough", w->in->finding->rank);
+    else
+        snprintf(why, sizeof why, "the attempt has ended");
     weigh_end_of_attempt(w, why);
 }
 
@@ -288,15 +291,15 @@ static int is_act(enum fr_choice c)
     return c == FR_CHOICE_ISOLATE || c == FR_CHOICE_RESTART || c == FR_CHOICE_GIVE_UP;
 }
 
-/* The processes are gone, so staying is no choice: what would be waited for or advised of a running
- * attempt leaves only to start again, and blames nobody. */
-static void begin_again(struct weighing *w)
+/* What has ended is not waited for, whatever stood open when it ended: a job whose ranks went down
+ * before anybody saw one of them looks like a stall to the end of days. */
+static void rule_out_staying(struct weighing *w)
 {
     if (!w->in->attempt_ended || is_act(w->d->choice))
         return;
+    choose(w->d, FR_CHOICE_RESTART, "the attempt has ended; no node is named");
     w->d->node = -1;
     w->d->wait_until_step = 0;
-    choose(w->d, FR_CHOICE_RESTART, "the attempt has ended and no node is named for it");
 }
 
 /* Law 4: a job that gets nowhere, or has had its attempts, is not started again. */
@@ -350,7 +353,7 @@ void fr_policy_decide(const struct fr_policy_config *cfg, const struct fr_policy
 
     *ret = (struct fr_decision){.node = -1, .cost_stay_s = NAN, .cost_restart_s = NAN};
     WEIGHERS[kind < FR_FINDING_KINDS ? kind : FR_FINDING_NONE](&w);
-    begin_again(&w);
+    rule_out_staying(&w);
     bound_attempts(&w);
     respect_owner(&w);
 }

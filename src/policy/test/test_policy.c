@@ -75,6 +75,22 @@ static void a_dead_rank_is_isolated_at_once_and_restarts_in_place_without_a_spar
     assert_int_equal(s->d.node, -1);
 }
 
+static void an_attempt_that_has_ended_is_never_waited_for(void **state)
+{
+    (void)state;
+    for (int kind = FR_FINDING_NONE; kind < FR_FINDING_KINDS; kind++) {
+        struct scene *s = scene((enum fr_finding_kind)kind, FR_WITNESS_SILENCE);
+
+        s->in.attempt_ended = true;
+        s->f.rank = s->f.node = -1;
+        s->f.quiet_ns = 5000000000ull;
+        assert_int_equal(decide(s), FR_CHOICE_RESTART);
+        assert_int_equal(s->d.node, -1);
+        s->in.attempts_without_step = 3;
+        assert_int_equal(decide(s), FR_CHOICE_GIVE_UP);
+    }
+}
+
 static void silence_alone_waits_for_the_limit_and_the_reason_names_both_numbers(void **state)
 {
     struct scene *s = scene(FR_FINDING_HANG, FR_WITNESS_SILENCE);
@@ -401,6 +417,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_dead_rank_is_isolated_at_once_and_restarts_in_place_without_a_spare),
+        cmocka_unit_test(an_attempt_that_has_ended_is_never_waited_for),
         cmocka_unit_test(silence_alone_waits_for_the_limit_and_the_reason_names_both_numbers),
         cmocka_unit_test(a_stopped_process_is_acted_on_without_waiting),
         cmocka_unit_test(a_mismatch_never_drains_a_node),
