@@ -691,6 +691,32 @@ static void two_slow_nodes_are_two_incidents(void **state)
     assert_int_equal(w->c->nincidents, 2);
 }
 
+static void a_suspicion_does_not_end_probation(void **state)
+{
+    static const enum fr_node_state BEFORE[] = {FR_NODE_HEALTHY, FR_NODE_PROBATION};
+    struct world *w = *state;
+    struct fr_cnode *n;
+    int64_t until;
+
+    hear(w, "n1");
+    n = fr_ctl_node(w->c, "n1");
+    for (int k = 0; k < 2; k++) {
+        if (BEFORE[k] == FR_NODE_PROBATION) {
+            fr_node_drain(w->c, n, "ann", false, 0, "to be tested");
+            fr_node_resume(w->c, n, "ann", "test it", NULL);
+            fr_node_tested(w->c, n, true, "");
+        }
+        assert_int_equal(n->state, BEFORE[k]);
+        until = n->probation_until_unix_ns;
+        fr_node_move(w->c, n, FR_NODE_SUSPECT, FR_ACTOR_SELF, 1, "incident 1 names it");
+        w->c->now_ns += FR_NS_PER_S;
+        fr_incidents_tick(w->c);
+        assert_int_equal(n->state, BEFORE[k]);
+        if (BEFORE[k] == FR_NODE_PROBATION) /* its time without a finding counts from now */
+            assert_true(n->probation_until_unix_ns > until + FR_NS_PER_S / 2);
+    }
+}
+
 static void what_a_person_drained_is_not_taken_back_by_silence_or_by_a_test_of_our_own(void **state)
 {
     struct world *w = *state;
@@ -746,6 +772,7 @@ int main(void)
         WORLD_TEST(a_supervisor_that_went_on_alone_is_followed),
         WORLD_TEST(a_lost_job_holds_its_nodes_while_anything_of_it_may_run_and_no_longer),
         WORLD_TEST(nodes_are_placed_healthy_first_by_number_and_probation_last),
+        WORLD_TEST(a_suspicion_does_not_end_probation),
         WORLD_TEST(one_cause_is_one_incident_from_suspicion_to_end),
         WORLD_TEST(two_slow_nodes_are_two_incidents),
         WORLD_TEST(what_a_person_drained_is_not_taken_back_by_silence_or_by_a_test_of_our_own),
