@@ -458,8 +458,6 @@ static void take_info(struct fr_cnode *n, const Fullrank__NodeInfo *m)
     snprintf(n->engine, sizeof n->engine, "%.15s", m->engine);
     snprintf(n->machine, sizeof n->machine, "%.63s", m->machine_id);
     snprintf(n->probe_dir, sizeof n->probe_dir, "%.255s", m->probe_dir);
-    n->cpus = m->cpus;
-    n->memory_bytes = m->memory_bytes;
     n->ranks_max = m->ranks_max;
     n->has_info = true;
 }
