@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/xalloc.h"
 #include "control/account.h"
+#include "control/bundles.h"
 #include "control/fleet.h"
 #include "control/incidents.h"
 #include "control/jobs.h"
@@ -460,10 +461,11 @@ void fr_ctl_tick(struct fr_ctl *c, uint64_t now_ns)
     }
     fr_jobs_tick(c);
     fr_ctl_save(c);
-    if (c->now_ns - c->pruned_ns > PRUNE_EVERY_NS) {
+    if (!c->pruned_ns || c->now_ns - c->pruned_ns > PRUNE_EVERY_NS) {
         c->pruned_ns = c->now_ns;
         fr_ledger_prune(c->ledger,
-                        fr_ctl_now_unix(c) - (int64_t)(c->cfg.controller_retain_jobs_s * 1e9));
+                        fr_ctl_now_unix(c) - (int64_t)(c->cfg.controller_retain_steps_s * 1e9));
+        fr_bundles_trim(c);
     }
     fr_publish_tick(c);
 }

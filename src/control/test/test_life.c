@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "control/api.h"
+#include "control/bundles.h"
 #include "control/decide.h"
 #include "control/incidents.h"
 #include "control/ingest.h"
@@ -310,6 +311,45 @@ static void choices_that_waver_between_two_ways_of_waiting_are_written_once(void
     end(&w);
 }
 
+static int bundle_is_there(struct world *w, int incident)
+{
+    char path[160];
+
+    snprintf(path, sizeof path, "%s/bundles/%d/stack.txt", w->dir, incident);
+    return access(path, F_OK) == 0;
+}
+
+static void bundles_over_their_budget_go_oldest_first_but_not_those_of_open_incidents(void **state)
+{
+    static char evidence[256 << 10];
+    struct world w;
+
+    (void)state;
+    begin(&w, 2, 1, 1, 10);
+    memset(evidence, 'x', sizeof evidence);
+    for (int id = 8; id <= 12; id++) { /* 9 before 10: they are numbers, not names */
+        char path[160];
+
+        snprintf(path, sizeof path, "%s/bundles/%d", w.dir, id);
+        assert_int_equal(fr_fs_mkdirs(path, 0700, NULL), 0);
+        snprintf(path, sizeof path, "%s/bundles/%d/stack.txt", w.dir, id);
+        assert_int_equal(fr_fs_write_atomic(path, evidence, sizeof evidence, 0600, NULL), 0);
+    }
+    fr_incident_add(w.c, 8)->has_bundle = true; /* open */
+    fr_incident_add(w.c, 9)->closed_unix_ns = 1;
+    w.c->incidents[1]->has_bundle = true;
+    w.c->cfg.controller_retain_bundles_bytes = 6 * sizeof evidence;
+    fr_bundles_trim(w.c);
+    assert_true(bundle_is_there(&w, 9));
+    w.c->cfg.controller_retain_bundles_bytes = 3 * sizeof evidence + sizeof evidence / 2;
+    fr_bundles_trim(w.c);
+    assert_true(bundle_is_there(&w, 8) && bundle_is_there(&w, 11) && bundle_is_there(&w, 12));
+    assert_false(bundle_is_there(&w, 9) || bundle_is_there(&w, 10));
+    assert_true(w.c->incidents[0]->has_bundle);
+    assert_false(w.c->incidents[1]->has_bundle);
+    end(&w);
+}
+
 /* The documents that say what is durable; ages and rates left out by comparing what the ledger
  * bears. */
 static void durable_state(struct world *w, struct fr_buf *out)
@@ -423,6 +463,7 @@ int main(void)
         cmocka_unit_test(a_drained_node_is_verified_and_comes_back_on_probation_and_is_used_last),
         cmocka_unit_test(an_application_that_exits_by_its_own_code_drains_no_node),
         cmocka_unit_test(choices_that_waver_between_two_ways_of_waiting_are_written_once),
+        cmocka_unit_test(bundles_over_their_budget_go_oldest_first_but_not_those_of_open_incidents),
         cmocka_unit_test(a_restarted_controller_holds_the_same_state),
         cmocka_unit_test(a_restart_of_the_controller_at_any_moment_leads_to_the_same_end),
     };

@@ -299,30 +299,6 @@ static void an_attempt_that_has_ended_is_started_again(void **state)
     assert_int_equal(decide(s), FR_CHOICE_RESTART);
 }
 
-/* What is only watched while the attempt runs must not leave the job lying once it has ended. */
-static void an_attempt_that_ended_under_a_finding_that_blames_nobody_is_started_again(void **state)
-{
-    static const struct {
-        enum fr_finding_kind kind;
-        uint32_t witnesses;
-    } CASES[] = {{FR_FINDING_STALL, FR_WITNESS_SILENCE}, {FR_FINDING_SILENT, FR_WITNESS_SILENCE},
-                 {FR_FINDING_JOB_SLOW, FR_WITNESS_PAST}, {FR_FINDING_STRUCTURAL, FR_WITNESS_PEERS},
-                 {FR_FINDING_HANG, FR_WITNESS_SILENCE},  {FR_FINDING_SLOW, FR_WITNESS_PEERS}};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
-        struct scene *s = scene(CASES[i].kind, CASES[i].witnesses);
-
-        s->f.quiet_ns = 2000000000;
-        assert_true(decide(s) == FR_CHOICE_WAIT || s->d.choice == FR_CHOICE_ADVISE);
-        s->in.attempt_ended = true;
-        assert_int_equal(decide(s), FR_CHOICE_RESTART);
-        assert_int_equal(s->d.node, -1);
-        s->in.attempts_without_step = 3; /* and the bound on attempts holds as ever */
-        assert_int_equal(decide(s), FR_CHOICE_GIVE_UP);
-    }
-}
-
 static void one_node_is_spoken_of_as_one(void **state)
 {
     struct scene *s = scene(FR_FINDING_DEAD, FR_WITNESS_GONE);
@@ -431,7 +407,6 @@ int main(void)
         cmocka_unit_test(the_breaker_stops_isolation_but_not_the_restart_of_a_dead_job),
         cmocka_unit_test(a_job_that_gets_nowhere_is_given_up),
         cmocka_unit_test(an_attempt_that_has_ended_is_started_again),
-        cmocka_unit_test(an_attempt_that_ended_under_a_finding_that_blames_nobody_is_started_again),
         cmocka_unit_test(one_node_is_spoken_of_as_one),
         cmocka_unit_test(the_laws_hold_for_random_and_nonsensical_inputs),
     };
