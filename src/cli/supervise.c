@@ -36,6 +36,7 @@
 #define STATE_NAME   "supervise.json"
 #define AWAY_AFTER_S 3.0 /* without an answer for so long, the controller counts as away */
 #define LAST_WORD_S  3.0 /* the last report is tried for so long */
+#define NOTE_EVERY_S 5.0 /* a note may count seconds: it is said at most so often */
 #define RANKS_MAX    1000000u
 
 struct sup {
@@ -73,6 +74,7 @@ struct sup {
     uint64_t heard_ns, posted_ns, ended_ns;
     bool said_away;
     char note[160];
+    uint64_t note_ns;
     uint32_t alone; /* attempts started without the controller */
 
     int cancel_signal;
@@ -424,7 +426,7 @@ static void obey(struct sup *u, const Fullrank__SuperviseOrder *o)
     case FULLRANK__SUPERVISE_ORDER__WHAT__FINISH:
         if (attempt_lives(u))
             end_attempt(u, true);
-        if (o->reason[0] && o->exit_code)
+        if (o->reason[0] && o->exit_code && strncmp(o->reason, u->note, sizeof u->note - 1) != 0)
             say(u, "%s: %s", u->job, o->reason);
         finish(u, o->exit_code >= 0 && o->exit_code < 256 ? o->exit_code : shell_code(u));
         break;
@@ -473,7 +475,9 @@ static void read_answer(struct sup *u)
             snprintf(u->job, sizeof u->job, "%s", o->job);
             save(u);
         }
-        if (o->note[0] && strcmp(o->note, u->note) != 0) {
+        if (o->note[0] && strcmp(o->note, u->note) != 0 &&
+            (!u->note_ns || age_s(u->note_ns) >= NOTE_EVERY_S)) {
+            u->note_ns = fr_mono_ns();
             snprintf(u->note, sizeof u->note, "%s", o->note);
             say(u, "%s: %s", u->job, u->note);
         }

@@ -337,7 +337,7 @@ void fr_incidents_tick(struct fr_ctl *c)
         fr_incidents_fold(c, j, found, n);
         g = gravest(c, j);
         show_stuck(c, j, g);
-        if (j->act.stage == FR_ACT_NONE && j->state != FR_JOB_LOST)
+        if (j->act.stage == FR_ACT_NONE && j->state != FR_JOB_LOST && !j->settle_ns)
             fr_decide(c, j, g);
     }
     mark_suspects(c);

@@ -318,6 +318,7 @@ static void save_incident(struct fr_ctl *c, struct fr_cincident *i)
                                 .ratio = i->f.ratio,
                                 .cost_ratio = i->f.cost_ratio,
                                 .witnesses = i->f.witnesses,
+                                .victims = i->f.victims,
                                 .onset_unix_ns = i->onset_unix_ns,
                                 .named_unix_ns = i->named_unix_ns,
                                 .closed_unix_ns = i->closed_unix_ns,
@@ -336,6 +337,7 @@ static void save_incident(struct fr_ctl *c, struct fr_cincident *i)
     COPY(r.subject, i->subject);
     COPY(r.cause, i->cause);
     COPY(r.node, i->node);
+    COPY(r.group_key, i->group);
     i->row = append(c, FR_ROW_INCIDENT, &r);
     i->dirty = false;
 }
@@ -348,6 +350,7 @@ static void save_decision(struct fr_ctl *c, struct fr_cdecision *d)
                                     .attempt = d->attempt,
                                     .cost_stay_s = d->cost_stay_s,
                                     .cost_restart_s = d->cost_restart_s,
+                                    .wait_until_step = d->wait_until_step,
                                     .decided_unix_ns = d->decided_unix_ns,
                                     .reason = d->reason};
 

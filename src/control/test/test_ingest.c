@@ -569,7 +569,7 @@ static void nodes_are_placed_healthy_first_by_number_and_probation_last(void **s
     struct fr_cjob *j;
 
     for (int i = 12; i >= 8; i--) {
-        char name[8];
+        char name[16];
 
         snprintf(name, sizeof name, "n%d", i);
         hear(w, name);

@@ -42,8 +42,9 @@ static void read_line(struct fr_word *w, const char *line)
             snprintf(w->text, sizeof w->text, "rank %d called MPI_Abort", rank);
             return;
         }
-        if (strncmp(line, "mpirun was unable to find the specified executable", 50) == 0) {
-            snprintf(w->text, sizeof w->text, "mpirun did not find the program");
+        if (strncmp(line, "mpirun was unable to find the specified executable", 50) == 0 ||
+            strncmp(line, "mpirun was unable to launch the specified application", 53) == 0) {
+            snprintf(w->text, sizeof w->text, "mpirun could not start the program");
             return;
         }
         /* Two lines: the name first, the code behind it. */
