@@ -16,8 +16,8 @@
 
 void fr_bundle_dir(const struct fr_ctl *c, uint64_t incident, char *path, size_t n);
 
-/* Remove bundles, the oldest first, until the rest takes no more than controller.retain_bundles_bytes;
- * those of open incidents stay. Blocks for a look at each file. */
+/* Remove bundles, the oldest first, until the rest takes no more than
+ * controller.retain_bundles_bytes; those of open incidents stay. Blocks for a look at each file. */
 void fr_bundles_trim(struct fr_ctl *c);
 
 #endif /* FR_CONTROL_BUNDLES_H */

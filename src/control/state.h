@@ -95,7 +95,7 @@ struct fr_cnode {
     /* its agent */
     bool has_info, want_full, evidence_done;
     uint64_t instance, last_seq, acked_seq, heard_ns;
-    bool settled; /* nothing older than first_seq can come any more but out of the spool */
+    bool settled;    /* nothing older than first_seq can come any more but out of the spool */
     uint64_t met_ns; /* this instance was heard first */
     uint64_t first_seq, resent_seq,
         first_step;        /* first_seq: of the first report that this controller saw */
@@ -254,7 +254,7 @@ struct fr_cjob {
         settle_ns; /* the attempt ended well: the last reports are waited for until then; 0: no */
     uint64_t
         verdict_ns; /* the attempt ended badly by itself: decide by then; 0: nothing to decide */
-    double restart_cost_s;  /* measured, NaN: not yet */
+    double restart_cost_s; /* measured, NaN: not yet */
 };
 
 /* --- incidents, decisions --- */
