@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,7 +27,7 @@ struct frame {
 _Static_assert(sizeof(struct frame) == 40, "layout of the file");
 
 struct fr_spool {
-    int fd;
+    int fd, lock_fd;
     char *path, *aside; /* aside: where it is rewritten */
     uint64_t size, max_bytes;
     uint64_t at; /* read position, always at a frame */
@@ -121,6 +122,8 @@ void fr_spool_close(struct fr_spool *sp)
         return;
     if (sp->fd >= 0)
         close(sp->fd);
+    if (sp->lock_fd >= 0)
+        close(sp->lock_fd);
     free(sp->path);
     free(sp->aside);
     free(sp);
@@ -131,15 +134,33 @@ void fr_spool_closep(struct fr_spool **sp)
     fr_spool_close(*sp);
 }
 
+/* Two writers would take each other's frames. The lock is a file of its own, as the spool is
+ * renamed when it is rewritten, and goes with its process, however that ends. */
+static int take_lock(struct fr_spool *sp, const char *dir, struct fr_err *err)
+{
+    FR_CLEANUP(fr_freep) char *path = fr_xasprintf("%s/lock", dir);
+
+    sp->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (sp->lock_fd < 0)
+        return fr_fail(err, -errno, "%s: cannot open the spool's lock: %s", path, strerror(errno));
+    if (flock(sp->lock_fd, LOCK_EX | LOCK_NB) != 0)
+        return fr_fail(err, -EBUSY,
+                       "%s: another agent uses this spool (stop it, or give another --spool)", dir);
+    return 0;
+}
+
 int fr_spool_open(const char *dir, uint64_t max_bytes, struct fr_spool **ret, struct fr_err *err)
 {
     FR_CLEANUP(fr_spool_closep) struct fr_spool *sp = fr_xalloc(sizeof *sp);
     struct stat st;
     int rc;
 
-    sp->fd = -1;
+    sp->fd = sp->lock_fd = -1;
     sp->max_bytes = max_bytes;
     rc = fr_fs_mkdirs(dir, 0700, err);
+    if (rc < 0)
+        return rc;
+    rc = take_lock(sp, dir, err);
     if (rc < 0)
         return rc;
     sp->path = fr_xasprintf("%s/spool", dir);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run.c - `run` and `supervise`: a job from the command line to its exit code */
+#include <ctype.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,7 +19,8 @@
 #include "cli/supervise.h"
 #include "model/job.h"
 
-#define CANCEL_S 15.0
+#define CANCEL_S   15.0
+#define NAME_CHARS 48 /* as the controller takes them */
 
 static volatile sig_atomic_t got_signal;
 
@@ -56,6 +58,20 @@ static const char *base_name(const char *path)
     const char *slash = strrchr(path, '/');
 
     return slash ? slash + 1 : path;
+}
+
+/* A job's name from that of its program, which may be longer and hold other characters. */
+static const char *name_job(const struct fr_cli *cli, const char *program)
+{
+    static char name[NAME_CHARS + 1];
+
+    if (cli->name)
+        return cli->name;
+    snprintf(name, sizeof name, "%s", base_name(program));
+    for (char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
+            *c = '_';
+    return *name ? name : "job";
 }
 
 /* A new folder below the user's state folder. */
@@ -129,7 +145,7 @@ int fr_cmd_supervise(struct fr_cli *cli, int n, char **operands)
     s = (struct fr_supervise){.server = cli->server,
                               .token = token[0] ? token : NULL,
                               .state_dir = dir,
-                              .name = cli->name ? cli->name : base_name(operands[0]),
+                              .name = name_job(cli, operands[0]),
                               .mode = cli->mode,
                               .engine = cli->engine,
                               .level = cli->level,
@@ -204,7 +220,7 @@ int fr_cmd_run(struct fr_cli *cli, int n, char **operands)
                                        .token_file =
                                            fleet ? fr_fleet_token_file(fleet) : cli->token_file,
                                        .dir = job_dir,
-                                       .name = cli->name ? cli->name : base_name(operands[0]),
+                                       .name = name_job(cli, operands[0]),
                                        .engine = cli->engine,
                                        .mode = cli->mode,
                                        .level = cli->level,

@@ -57,7 +57,7 @@ static int refuse_damage(struct fr_ledger *lg, struct fr_err *err)
         line[strcspn(line, "\n")] = ' ';
         fr_fail(err, rc,
                 "%s: ledger is damaged (%s); nothing was changed (restore a copy, or give another"
-                " --ledger)",
+                " --state)",
                 lg->path, line);
         free(line);
     }
@@ -111,11 +111,11 @@ int fr_ledger_open(const char *path, struct fr_ledger **ret, struct fr_err *err)
     lg->lock.fd = -1;
     fr_writer_init(lg);
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return fr_fail(err, -EMEDIUMTYPE, "%s: is no file, so no ledger (give another --ledger)",
+        return fr_fail(err, -EMEDIUMTYPE, "%s: is no file, so no ledger (give another --state)",
                        path);
     if (st.st_size == 1) /* which SQLite takes for an empty file, and would overwrite */
         return fr_fail(err, -EMEDIUMTYPE,
-                       "%s: is no ledger, nor any SQLite database (give another --ledger)", path);
+                       "%s: is no ledger, nor any SQLite database (give another --state)", path);
     rc = fr_lock_take(&lg->lock, path, err);
     if (rc < 0)
         return rc;

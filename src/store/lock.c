@@ -37,9 +37,9 @@ static int refuse(int fd, const char *ledger, struct fr_err *err)
     pid[n > 0 ? strspn(pid, "0123456789") : 0] = '\0';
     if (!pid[0])
         return fr_fail(err, -EBUSY,
-                       "ledger %s is in use (stop its controller, or give another --ledger)",
+                       "ledger %s is in use (stop its controller, or give another --state)",
                        ledger);
-    return fr_fail(err, -EBUSY, "ledger %s is in use by pid %s (stop it, or give another --ledger)",
+    return fr_fail(err, -EBUSY, "ledger %s is in use by pid %s (stop it, or give another --state)",
                    ledger, pid);
 }
 
@@ -56,7 +56,7 @@ int fr_lock_take(struct fr_lock *lock, const char *ledger, struct fr_err *err)
         if (fd < 0) {
             int rc = -errno;
 
-            return fr_fail(err, rc, "ledger %s: cannot make %s: %s (give another --ledger)", ledger,
+            return fr_fail(err, rc, "ledger %s: cannot make %s: %s (give another --state)", ledger,
                            path, strerror(-rc));
         }
         if (flock(fd, LOCK_EX | LOCK_NB) < 0) {

@@ -167,12 +167,12 @@ static int ask_number(sqlite3 *db, const char *path, const char *sql, int64_t *r
     switch (rc & 0xff) {
     case SQLITE_NOTADB:
         return fr_fail(err, -EMEDIUMTYPE,
-                       "%s: is no ledger, nor any SQLite database (give another --ledger)", path);
+                       "%s: is no ledger, nor any SQLite database (give another --state)", path);
     case SQLITE_CORRUPT:
         return fr_fail(
             err, -EUCLEAN,
             "%s: ledger is damaged (%s); nothing was changed (restore a copy, or give another"
-            " --ledger)",
+            " --state)",
             path, sqlite3_errmsg(db));
     default:
         rc = fr_db_errno(db, rc);
@@ -196,11 +196,11 @@ int fr_schema_check(sqlite3 *db, const char *path, struct fr_err *err)
     if (version > FR_LEDGER_SCHEMA && (application == 0 || application == FR_LEDGER_APPLICATION_ID))
         return fr_fail(err, -EPROTO,
                        "%s: ledger has schema %d, this program knows up to %d (upgrade"
-                       " fullrank-controller, or give another --ledger)",
+                       " fullrank-controller, or give another --state)",
                        path, (int)version, FR_LEDGER_SCHEMA);
     if (application != FR_LEDGER_APPLICATION_ID || version < 1)
         return fr_fail(err, -EMEDIUMTYPE,
-                       "%s: is a database of another program (give another --ledger)", path);
+                       "%s: is a database of another program (give another --state)", path);
     return (int)version;
 }
 

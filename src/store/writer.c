@@ -273,7 +273,7 @@ static int prepare(struct fr_ledger *lg, const char *sql, sqlite3_stmt **ret, st
     return fr_fail(
         err, fr_db_errno(lg->db, rc),
         "%s: ledger has not the tables of its schema (%s); nothing was changed (restore a copy, or"
-        " give another --ledger)",
+        " give another --state)",
         lg->path, sqlite3_errmsg(lg->db));
 }
 

@@ -261,6 +261,20 @@ static void a_full_disk_is_an_error_and_leaves_the_file_as_it_was(void **state)
     fr_buf_fini(&b);
 }
 
+static void a_second_agent_is_refused_the_spool_of_the_first(void **state)
+{
+    struct fr_spool *first = open_spool(65536), *second = NULL;
+    struct fr_err err = FR_ERR_INIT;
+
+    (void)state;
+    assert_int_equal(fr_spool_open(dir, 65536, &second, &err), -EBUSY);
+    assert_null(second);
+    assert_non_null(strstr(err.text, "another agent uses this spool"));
+    fr_spool_close(first);
+    first = open_spool(65536);
+    fr_spool_close(first);
+}
+
 static void what_is_no_plain_file_is_refused(void **state)
 {
     struct fr_spool *sp = NULL;
@@ -286,6 +300,8 @@ int main(void)
                                         remove_dir),
         cmocka_unit_test_setup_teardown(a_full_disk_is_an_error_and_leaves_the_file_as_it_was,
                                         make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(a_second_agent_is_refused_the_spool_of_the_first, make_dir,
+                                        remove_dir),
         cmocka_unit_test_setup_teardown(what_is_no_plain_file_is_refused, make_dir, remove_dir),
     };
 

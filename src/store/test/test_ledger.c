@@ -62,7 +62,7 @@ static void a_second_owner_in_the_same_process_is_refused_by_pid(void **state)
     char words[96], alias[400];
 
     (void)state;
-    snprintf(words, sizeof words, "is in use by pid %ld (stop it, or give another --ledger)",
+    snprintf(words, sizeof words, "is in use by pid %ld (stop it, or give another --state)",
              (long)getpid());
     assert_refused(file, -EBUSY, words);
     snprintf(alias, sizeof alias, "%s/alias.db", folder);
@@ -114,7 +114,7 @@ static void a_newer_schema_is_refused_with_what_to_do(void **state)
     assert_refused(file, -EPROTO,
                    "runs.db: ledger has schema 9, this program knows up to 2 (upgrade "
                    "fullrank-controller, or give"
-                   " another --ledger)");
+                   " another --state)");
     assert_int_equal(fr_ledger_reader_open(file, &rd, &err), -EPROTO);
     assert_null(rd);
     assert_unchanged(file, &before);
@@ -131,7 +131,7 @@ static void what_is_no_ledger_is_refused_and_left_as_it_was(void **state)
     (void)state;
     write_file(file, TEXT, sizeof TEXT - 1);
     assert_refused(file, -EMEDIUMTYPE,
-                   "is no ledger, nor any SQLite database (give another --ledger)");
+                   "is no ledger, nor any SQLite database (give another --state)");
     assert_int_equal(fr_fs_read(file, 1 << 20, &before, NULL), 0);
     assert_string_equal(fr_buf_str(&before), TEXT);
     fr_buf_fini(&before);
@@ -151,7 +151,7 @@ static void what_is_no_ledger_is_refused_and_left_as_it_was(void **state)
     snprintf(other, sizeof other, "%s/other.db", folder);
     run_sql(other, "CREATE TABLE bookmarks (url)");
     assert_int_equal(fr_fs_read(other, 1 << 20, &before, NULL), 0);
-    assert_refused(other, -EMEDIUMTYPE, "is a database of another program (give another --ledger)");
+    assert_refused(other, -EMEDIUMTYPE, "is a database of another program (give another --state)");
     assert_unchanged(other, &before);
     fr_buf_fini(&before);
     assert_refused(folder, -EMEDIUMTYPE, "is no file");
@@ -219,7 +219,7 @@ static void an_unwritable_or_absent_folder_is_told(void **state)
     if (pid == 0) { /* root may write everywhere */
         if (geteuid() == 0 && setreuid(65534, 65534) < 0)
             _exit(2);
-        assert_refused(file, -EACCES, "Permission denied (give another --ledger)");
+        assert_refused(file, -EACCES, "Permission denied (give another --state)");
         _exit(0);
     }
     waitpid(pid, &status, 0);
