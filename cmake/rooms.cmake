@@ -16,6 +16,12 @@ if(FR_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 find_package(PkgConfig REQUIRED)
+# Building and running the programs needs nothing of what the tests need (tools/packages/demo.txt): without cmocka the
+# rooms are built without their unit tests.
+pkg_check_modules(FR_CMOCKA QUIET cmocka)
+if(NOT FR_CMOCKA_FOUND AND NOT FR_JOB_ONLY)
+  message(STATUS "no cmocka: unit tests are not built (tools/install-deps test)")
+endif()
 
 # fr_room(NAME [DEPS room...] [PKG pkg-config-module...] [LIBS lib...])
 # Makes the static library fr_NAME and the tests below it.
@@ -40,6 +46,9 @@ endfunction()
 # fr_tests(ROOM LIBRARY...): each test/test_*.c of this folder becomes a ctest
 # ROOM.MODULE with the label unit; test/helper*.c are linked into all of them.
 function(fr_tests room)
+  if(NOT FR_CMOCKA_FOUND)
+    return()
+  endif()
   file(GLOB tests CONFIGURE_DEPENDS test/test_*.c)
   file(GLOB helpers CONFIGURE_DEPENDS test/helper*.c)
   foreach(test IN LISTS tests)

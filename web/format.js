@@ -75,7 +75,7 @@ export function clock(t) {
 /** Tone of a state word: ok, warn, fault, idle or unknown. @param {string} state */
 export function tone(state) {
   const TONES = {
-    ok: ['running', 'healthy', 'done', 'productive', 'open-no'],
+    ok: ['running', 'healthy', 'done'],
     warn: ['suspect', 'draining', 'probation', 'disk', 'stopping', 'starting', 'slow', 'job_slow', 'stall'],
     fault: ['stuck', 'failed', 'dead', 'hang', 'mismatch', 'gone', 'zombie', 'stopped', 'drained', 'down'],
     idle: ['queued', 'verifying', 'cancelled'],

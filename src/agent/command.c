@@ -122,7 +122,7 @@ static void test_work(uv_work_t *w)
     unsigned level = fr_diag_level_parse(job->level);
 
     if (level)
-        fr_diag_run(level, job->agent->opt.spool_dir, level == FR_DIAG_VERIFY ? 3.0 : 60.0,
+        fr_diag_run(level, job->agent->opt.spool_dir, level == FR_DIAG_VERIFY ? 15.0 : 60.0,
                     keep_result, job);
 }
 

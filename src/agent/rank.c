@@ -369,15 +369,18 @@ static void report_comms(struct fr_rank *r, struct fr_outbox *ob, bool full)
         const struct fr_seg_comm *c = fr_segment_comm(r->segment, (uint32_t)i);
         struct fr_rank_comm *k = &r->comms[i];
         Fullrank__Progress *p;
+        bool known;
 
         if (!c)
             continue;
-        if (full || k->members_hash != c->members_hash || k->freed != (c->freed != 0))
+        known = !full && k->members_hash == c->members_hash && k->instance == c->instance;
+        if (!known || k->freed != (c->freed != 0))
             define_comm(r, c, ob);
-        if (!full && k->members_hash == c->members_hash && k->enqueued == c->enqueued &&
+        if (known && k->freed == (c->freed != 0) && k->enqueued == c->enqueued &&
             k->started == c->started && k->completed == c->completed)
             continue;
         k->members_hash = c->members_hash;
+        k->instance = c->instance;
         k->freed = c->freed != 0;
         k->enqueued = c->enqueued;
         k->started = c->started;

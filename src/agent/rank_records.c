@@ -42,12 +42,17 @@ static void take(void *arg, uint32_t lane, uint64_t index, const struct fr_recor
     t->nscratch++;
 }
 
-/* Communicators that were made since the table was read last. */
+/* Communicators that were made since the table was read last. With all slots handed out a new one
+ * may have got the slot of a freed one: then the table is read behind each batch of records, so
+ * that it is never older than they are. */
 static void know_comms(struct fr_rank *r)
 {
-    uint32_t used = fr_segment_header(r->segment)->comm_used;
+    const struct fr_seg_header *h = fr_segment_header(r->segment);
+    uint32_t used = h->comm_used;
 
-    if (r->comms_known == used || fr_segment_comms(r->segment, NULL) < 0)
+    if (r->comms_known == used && used < h->comm_count)
+        return;
+    if (fr_segment_comms(r->segment, NULL) < 0)
         return;
     for (uint32_t i = r->comms_known; i < used; i++) {
         const struct fr_seg_comm *c = fr_segment_comm(r->segment, i);
@@ -89,6 +94,8 @@ static void fold_record(struct fr_rank *r, const struct fr_record *rec, struct f
     }
     if (rec->op > FR_OP_MAX)
         return;
+    if (c && rec->t_enq < c->t_since)
+        c = NULL; /* of the one that had this slot before: it is not known any more */
     w.op = rec->op;
     w.dtype = rec->dtype;
     w.flags = rec->flags;
@@ -230,8 +237,9 @@ int fr_rank_drain(struct fr_rank *r, struct fr_rank_tools *t, struct fr_err *err
         rc = refresh(r, t, err);
         if (rc < 0)
             return rc;
-        know_comms(r);
     }
+    if (marks || (t->nscratch && r->comms_known == fr_segment_header(r->segment)->comm_count))
+        know_comms(r);
     for (size_t i = 0; i < t->nscratch; i++) {
         uint32_t lane = t->scratch_lane[i];
 

@@ -83,6 +83,7 @@ static void fill_pressure(struct fr_agent *a, Fullrank__NodePressure *m, uint64_
     m->io_some_us = v[FR_PRESSURE_IO_SOME].u;
     m->load1 = v[FR_PRESSURE_LOAD1].d;
     m->readable = v[FR_PRESSURE_CPU_SOME].known;
+    m->observed_ns = a->pressure_ns;
 }
 
 void fr_report_make(struct fr_agent *a, uint64_t now_ns)

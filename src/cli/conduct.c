@@ -23,11 +23,14 @@
 #define SLOW_FACTOR   2.0
 #define CLOCK_SLACK_S 0.05 /* the API's times have milliseconds */
 
-/* What each fault must be found as. */
+/* What each fault must be found as. Nothing on the machine says why a process was killed: naming
+ * a cause for it would be a guess. */
 static const struct {
-    const char *kind, *found;
+    const char *kind, *found, *cause;
     bool whole_node;
-} KINDS[] = {{"slow", "slow", true}, {"hang", "hang", false}, {"kill", "dead", false}};
+} KINDS[] = {{"slow", "slow", "host", true},
+             {"hang", "hang", "host", false},
+             {"kill", "dead", "unknown", false}};
 
 static size_t kind_of(const char *kind)
 {
@@ -197,6 +200,7 @@ static bool look_for_finding(struct fr_fault *f, const struct fr_view *v)
     if (fr_json_int(best, "named_step", 0) > 0)
         f->detect_steps = fmax(0, fr_json_num(best, "named_step", NAN) - (double)f->at_step);
     f->correct = strcmp(f->named_kind, KINDS[k].found) == 0 &&
+                 strcmp(f->named_cause, KINDS[k].cause) == 0 &&
                  strcmp(f->named_node, f->node) == 0 && (f->rank < 0 || f->named_rank == f->rank);
     return true;
 }

@@ -47,11 +47,12 @@ static size_t fill_troubles(const struct fr_ctl *c, const struct fr_cjob *j,
         if (i->job != j || !(slow || i->f.kind == FR_FINDING_HANG || i->f.kind == FR_FINDING_DEAD ||
                              i->f.kind == FR_FINDING_MISMATCH))
             continue;
-        out[n++] = (struct fr_gp_trouble){.attempt = attempt_index(j, i->attempt),
-                                          .slow = slow,
-                                          .last_move_ns = i->last_move_unix_ns,
-                                          .named_ns = i->named_unix_ns,
-                                          .end_ns = i->closed_unix_ns};
+        out[n++] =
+            (struct fr_gp_trouble){.attempt = attempt_index(j, i->attempt),
+                                   .slow = slow,
+                                   .begin_ns = slow ? i->onset_unix_ns : i->last_move_unix_ns,
+                                   .named_ns = i->named_unix_ns,
+                                   .end_ns = i->closed_unix_ns};
     }
     return n;
 }

@@ -11,13 +11,13 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "control/api_json.h"
+#include "control/bundles.h"
 #include "control/fleet.h"
 #include "control/incidents.h"
 #include "control/jobs.h"
 #include "control/publish.h"
 
 #define EVIDENCE_FILE_BYTES (256u << 10)
-#define COLLECT_NS          1000000000ull /* longest that a stuck attempt waits for its evidence */
 
 static struct fr_caction *find_action(struct fr_cdecision *d, const char *kind)
 {
@@ -91,11 +91,6 @@ void fr_act_begin(struct fr_ctl *c, struct fr_cjob *j, struct fr_cdecision *d,
 
 /* --- evidence --- */
 
-static void bundle_dir(const struct fr_ctl *c, uint64_t incident, char *path, size_t n)
-{
-    snprintf(path, n, "%s/bundles/%llu", c->state_dir, (unsigned long long)incident);
-}
-
 static int write_file(const char *dir, const char *name, const void *p, size_t n,
                       struct fr_err *err)
 {
@@ -121,7 +116,7 @@ static void write_own_evidence(struct fr_ctl *c, struct fr_cjob *j, struct fr_ci
     struct fr_err err = FR_ERR_INIT;
     char dir[640];
 
-    bundle_dir(c, i->id, dir, sizeof dir);
+    fr_bundle_dir(c, i->id, dir, sizeof dir);
     if (fr_fs_mkdirs(dir, 0700, &err)) {
         fr_log(FR_LOG_WARNING, "bundle", "error=%s", err.text);
         return;
@@ -160,7 +155,7 @@ void fr_act_evidence(struct fr_ctl *c, struct fr_cnode *n, uint64_t incident, co
     if (!i || !i->has_bundle || !n->job || n->job != i->job)
         return; /* nobody asked this node for it */
     if (bytes > 0 && bytes <= EVIDENCE_FILE_BYTES && evidence_name_ok(name) && i->nfiles < 4096) {
-        bundle_dir(c, incident, dir, sizeof dir);
+        fr_bundle_dir(c, incident, dir, sizeof dir);
         snprintf(file, sizeof file, "%s.%s", n->name, name);
         i->nfiles++;
         if (write_file(dir, file, data, bytes, &err))
@@ -290,8 +285,6 @@ void fr_act_tick(struct fr_ctl *c, struct fr_cjob *j)
         begin_collect(c, j);
         return;
     case FR_ACT_COLLECT:
-        if (wait_ns > COLLECT_NS)
-            wait_ns = COLLECT_NS;
         if (act->waiting && !a->end_unix_ns && c->now_ns - act->since_ns < wait_ns)
             return;
         drain_and_stop(c, j);

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "control/api_json.h"
+#include "control/bundles.h"
 #include "control/fleet.h"
 #include "control/ingest.h"
 #include "control/jobs.h"
@@ -303,7 +304,7 @@ void fr_json_bundle(struct fr_ctl *c, struct fr_jsonw *w, const struct fr_cincid
 
     if (!i->has_bundle)
         return;
-    snprintf(dir, sizeof dir, "%s/bundles/%llu", c->state_dir, (unsigned long long)i->id);
+    fr_bundle_dir(c, i->id, dir, sizeof dir);
     fr_jsonw_obj(w, "bundle");
     fr_jsonw_str(w, "dir", dir);
     fr_jsonw_arr(w, "files");

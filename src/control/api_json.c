@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "control/account.h"
 #include "control/ingest.h"
@@ -47,7 +46,7 @@ static void group_name(const struct fr_cjob *j, uint64_t hash, uint32_t instance
         snprintf(text, n, "%016llx.%u", (unsigned long long)hash, instance);
 }
 
-/* The phase that the job is in: that of the rank that is furthest behind in what it does. */
+/* The phase that the job is in: the one that most of its ranks are in. */
 static const char *job_phase(const struct fr_cjob *j)
 {
     uint32_t count[FULLRANK_PHASE_COUNT] = {0}, best = 0;

@@ -187,6 +187,8 @@ void fr_json_decision_members(struct fr_ctl *c, struct fr_jsonw *w, const struct
     fr_jsonw_str(w, "actor", d->actor);
     fr_jsonw_num(w, "cost_stay_s", d->cost_stay_s);
     fr_jsonw_num(w, "cost_restart_s", d->cost_restart_s);
+    if (d->wait_until_step)
+        fr_jsonw_uint(w, "wait_until_step", d->wait_until_step);
     fr_jsonw_time(w, "decided_at", d->decided_unix_ns);
     fr_jsonw_str(w, "reason", d->reason);
 }

@@ -15,8 +15,6 @@
 
 #define DEAD_GRACE_NS 700000000ull  /* for the launcher to say how a process ended */
 #define SAY_AGAIN_NS  30000000000ll /* the same choice with other costs is told at most so often */
-#define WAIT_MOST_NS                                                                               \
-    60000000000ull /* an ended attempt waits for a better decision at most so long */
 
 static uint32_t without_step(const struct fr_cjob *j)
 {
@@ -121,22 +119,44 @@ static int differs(double a, double b)
     return fabs(a - b) > 1.0 && (a > 2 * b || b > 2 * a);
 }
 
-/* Record what was chosen unless it says what the incident's newest decision says. */
+/* A decision about the incident has waited for this checkpoint, or for a later one. */
+static bool has_waited_for(const struct fr_ctl *c, const struct fr_cincident *i, uint64_t step)
+{
+    for (size_t k = c->ndecisions; k-- > 0;)
+        if (c->decisions[k]->incident == i->id && c->decisions[k]->wait_until_step >= step)
+            return true;
+    return false;
+}
+
+/* Near the point where a restart begins to pay, each new step time tips the scales: "it does not
+ * pay" and "wait for the checkpoint" alternate, and in both nothing is done. Only a checkpoint that
+ * was not spoken of yet is news. */
+static bool says_it_again(const struct fr_ctl *c, const struct fr_cincident *i,
+                          const struct fr_cdecision *old, const struct fr_decision *d,
+                          const char *node)
+{
+    if (old->nactions || old->choice != d->choice || strcmp(old->node, node) != 0)
+        return false;
+    if (d->wait_until_step != old->wait_until_step && !has_waited_for(c, i, d->wait_until_step))
+        return false;
+    return fr_ctl_now_unix(c) - old->decided_unix_ns < SAY_AGAIN_NS ||
+           (!differs(old->cost_stay_s, d->cost_stay_s) &&
+            !differs(old->cost_restart_s, d->cost_restart_s));
+}
+
+/* Record what was chosen unless it says what the incident's newest decision says. NULL: there is
+ * no room for it. */
 static struct fr_cdecision *record(struct fr_ctl *c, struct fr_cjob *j, struct fr_cincident *i,
                                    const struct fr_decision *d, const char *node)
 {
-    struct fr_cdecision *old = i && i->decision ? fr_ctl_decision(c, i->decision) : NULL, *now;
+    struct fr_cdecision *old = i->decision ? fr_ctl_decision(c, i->decision) : NULL, *now;
 
-    if (old && old->nactions == 0 && old->choice == d->choice && strcmp(old->node, node) == 0 &&
-        old->wait_until_step == d->wait_until_step &&
-        (fr_ctl_now_unix(c) - old->decided_unix_ns < SAY_AGAIN_NS ||
-         (!differs(old->cost_stay_s, d->cost_stay_s) &&
-          !differs(old->cost_restart_s, d->cost_restart_s))))
+    if (old && says_it_again(c, i, old, d, node))
         return old;
     now = fr_decision_add(c, c->decision_id + 1);
     if (!now)
         return NULL;
-    now->incident = i ? i->id : 0;
+    now->incident = i->id;
     now->job = j;
     now->attempt = fr_job_current(j)->attempt;
     now->choice = d->choice;
@@ -150,8 +170,7 @@ static struct fr_cdecision *record(struct fr_ctl *c, struct fr_cjob *j, struct f
     snprintf(now->reason, sizeof now->reason, "%s", d->reason);
     now->dirty = true;
     c->choices[d->choice]++;
-    if (i)
-        i->decision = now->id;
+    i->decision = now->id;
     fr_log(FR_LOG_NOTICE, "decision",
            "decision=%llu incident=%llu job=%s choice=%s node=%s reason=%s",
            (unsigned long long)now->id, (unsigned long long)now->incident, j->job,
@@ -160,17 +179,11 @@ static struct fr_cdecision *record(struct fr_ctl *c, struct fr_cjob *j, struct f
     return now;
 }
 
-/* The processes are gone, nothing will start them again: the job is over. */
+/* The processes are gone and nobody here may start them again: the job is over. */
 static void end_unhelped(struct fr_ctl *c, struct fr_cjob *j, const struct fr_decision *d)
 {
-    if (c->now_ns < j->verdict_ns)
-        return;
-    if (j->mode == FR_MODE_ACT && d->choice == FR_CHOICE_WAIT &&
-        c->now_ns - j->verdict_ns < WAIT_MOST_NS) {
-        snprintf(j->note, sizeof j->note, "%.255s", d->reason);
-        return;
-    }
-    fr_job_end(c, j, FR_JOB_FAILED, fr_job_exit_code(fr_job_current(j)), d->reason);
+    if (c->now_ns >= j->verdict_ns)
+        fr_job_end(c, j, FR_JOB_FAILED, fr_job_exit_code(fr_job_current(j)), d->reason);
 }
 
 /* An attempt that ended badly while nobody was named. */
@@ -201,6 +214,8 @@ void fr_decide(struct fr_ctl *c, struct fr_cjob *j, struct fr_cincident *i)
     struct fr_cdecision *row;
     struct fr_cnode *node = NULL;
 
+    if (j->settle_ns)
+        return; /* it ended well and waits for its last reports only */
     if (j->verdict_ns && (!i || i->f.kind != FR_FINDING_DEAD)) {
         /* Its processes are gone: a hang that stood before explains it as well as a death. */
         if (c->now_ns < j->verdict_ns)
@@ -221,8 +236,6 @@ void fr_decide(struct fr_ctl *c, struct fr_cjob *j, struct fr_cincident *i)
         return;
     fill_input(c, j, i, &i->f, &in);
     fr_policy_decide(&c->policy_cfg, &in, &d);
-    if (j->mode != FR_MODE_ACT && d.choice >= FR_CHOICE_ISOLATE)
-        d.choice = FR_CHOICE_ADVISE;
     if (d.node >= 0 && (uint32_t)d.node < a->nnodes)
         node = a->nodes[d.node];
     if (!c->ledger_ok)

@@ -268,6 +268,21 @@ void fr_incidents_fold(struct fr_ctl *c, struct fr_cjob *j, const struct fr_find
     }
 }
 
+/* What it was before it became suspect. Probation begins anew: it asks for a time without a
+ * finding. */
+static enum fr_node_state before_suspicion(const struct fr_cnode *n)
+{
+    uint32_t k = n->nhistory;
+
+    while (k > 0 && n->nhistory - k < FR_NODE_HISTORY) {
+        enum fr_node_state s = n->history[--k % FR_NODE_HISTORY].state;
+
+        if (s != FR_NODE_SUSPECT && s != FR_NODE_UNKNOWN)
+            return s == FR_NODE_PROBATION ? s : FR_NODE_HEALTHY;
+    }
+    return FR_NODE_HEALTHY;
+}
+
 /* A node that an open incident names is suspect; it is what it was before when the incident is
  * gone. */
 static void mark_suspects(struct fr_ctl *c)
@@ -291,7 +306,7 @@ static void mark_suspects(struct fr_ctl *c)
                      (unsigned long long)by->id, by->kind);
             fr_node_move(c, n, FR_NODE_SUSPECT, FR_ACTOR_SELF, by->id, reason);
         } else if (!by && n->state == FR_NODE_SUSPECT) {
-            fr_node_move(c, n, FR_NODE_HEALTHY, FR_ACTOR_SELF, 0, "no open incident names it");
+            fr_node_move(c, n, before_suspicion(n), FR_ACTOR_SELF, 0, "no open incident names it");
         }
     }
 }

@@ -298,7 +298,7 @@ static void take_rank(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Rank
     k->pid = m->pid;
     k->state = m->state <= FULLRANK__PROC_STATE__PROC_GONE ? (uint32_t)m->state : FR_PROC_UNKNOWN;
     k->state_since_ns = map_ns(c, n, m->state_since_ns);
-    k->observed_ns = map_ns(c, n, m->observed_ns ? m->observed_ns : 0);
+    k->observed_ns = map_ns(c, n, m->observed_ns);
     k->cpu_ns = m->cpu_ns;
     k->run_delay_ns = m->run_delay_ns;
     k->throttled_ns = m->throttled_ns;
@@ -458,24 +458,25 @@ static void take_info(struct fr_cnode *n, const Fullrank__NodeInfo *m)
     snprintf(n->engine, sizeof n->engine, "%.15s", m->engine);
     snprintf(n->machine, sizeof n->machine, "%.63s", m->machine_id);
     snprintf(n->probe_dir, sizeof n->probe_dir, "%.255s", m->probe_dir);
-    n->cpus = m->cpus;
-    n->memory_bytes = m->memory_bytes;
     n->ranks_max = m->ranks_max;
     n->has_info = true;
 }
 
-static void take_self(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__AgentSelf *m)
+/* Rates are taken over the agent's own times: reports may be held back and come in a heap. */
+static void take_self(struct fr_cnode *n, const Fullrank__AgentSelf *m, uint64_t mono_ns)
 {
     n->cpu_ns = m->cpu_ns;
     n->rss_bytes = m->rss_bytes;
     n->records = m->records;
     n->lost_records = m->lost_records;
     n->spool_bytes = m->spool_bytes;
-    fr_ratio_update(&n->cpu, c->now_ns, m->cpu_ns, 1e9);
+    fr_ratio_update(&n->cpu, mono_ns, m->cpu_ns, 1e9);
 }
 
-static void take_pressure(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__NodePressure *m)
+static void take_pressure(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__NodePressure *m,
+                          uint64_t mono_ns)
 {
+    uint64_t read_ns = m->observed_ns ? m->observed_ns : mono_ns;
     struct fr_obs_pressure o = {.readable = m->readable,
                                 .cpu_some_us = m->cpu_some_us,
                                 .memory_some_us = m->memory_some_us,
@@ -486,11 +487,11 @@ static void take_pressure(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__
     n->pressure_known = m->readable;
     n->load1 = m->load1;
     if (m->readable) {
-        fr_ratio_update(&n->cpu_some, c->now_ns, m->cpu_some_us, 1e6);
-        fr_ratio_update(&n->memory_some, c->now_ns, m->memory_some_us, 1e6);
+        fr_ratio_update(&n->cpu_some, read_ns, m->cpu_some_us, 1e6);
+        fr_ratio_update(&n->memory_some, read_ns, m->memory_some_us, 1e6);
     }
     if (n->job && n->job->judging)
-        fr_judge_pressure(n->job->judge, n->job_index, &o, c->now_ns);
+        fr_judge_pressure(n->job->judge, n->job_index, &o, map_ns(c, n, read_ns));
 }
 
 static void take_test(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__TestResult *m)
@@ -560,9 +561,9 @@ static struct told take_all(struct fr_ctl *c, struct fr_cnode *n, const Fullrank
     t.step = take_steps(c, n, r, false, &t.job);
     take_answers(c, n, r);
     if (r->self)
-        take_self(c, n, r->self);
+        take_self(n, r->self, r->mono_ns);
     if (r->pressure)
-        take_pressure(c, n, r->pressure);
+        take_pressure(c, n, r->pressure, r->mono_ns);
     return t;
 }
 
@@ -626,7 +627,7 @@ static void meet(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r
     n->settled = false;
     n->nacks = 0;
     n->want_full = true;
-    n->cpu.at_ns = 0;
+    n->cpu.at_ns = n->cpu_some.at_ns = n->memory_some.at_ns = 0;
     n->offset_known[0] = n->offset_known[1] = false;
 }
 
@@ -638,6 +639,8 @@ static int check(const Fullrank__Report *r, struct fr_err *err)
     if (r->agent_instance == 0 || r->seq == 0)
         return fr_fail(err, -EINVAL, "node %s: instance and sequence of a report count from 1",
                        r->node);
+    if (r->mono_ns > INT64_MAX / 2 || r->unix_ns < 0 || r->unix_ns > INT64_MAX / 2)
+        return fr_fail(err, -EINVAL, "node %s: the report's own times cannot be", r->node);
     if (r->records.len % sizeof(struct fr_wire_record) != 0)
         return fr_fail(err, -EINVAL, "node %s: %zu bytes of records are not a multiple of %zu",
                        r->node, r->records.len, sizeof(struct fr_wire_record));

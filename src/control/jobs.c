@@ -138,7 +138,7 @@ struct fr_cjob *fr_job_new(struct fr_ctl *c, const char *job)
     j->command = fr_xstrdup("[]");
     j->workdir = fr_xstrdup("");
     j->tokens_per_step = j->flops_per_step = j->peak_flops_per_rank = (double)NAN;
-    j->last_loss = j->last_step_s = j->restart_cost_s = (double)NAN;
+    j->last_loss = j->restart_cost_s = (double)NAN;
     j->judge = fr_judge_new(&c->judge_cfg);
     j->exit_code = -1;
     c->jobs[c->njobs++] = j;
@@ -251,7 +251,6 @@ uint32_t fr_job_start_next(struct fr_ctl *c, struct fr_cjob *j, uint64_t decisio
     struct fr_cattempt *a;
     uint32_t missing = fr_fleet_place(c, j, nodes);
 
-    j->nodes_missing = missing;
     if (missing) {
         snprintf(j->note, sizeof j->note, "waiting for %u node%s of %u", missing,
                  missing == 1 ? "" : "s", j->nodes);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <locale.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>

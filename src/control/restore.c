@@ -265,6 +265,7 @@ static int take_incident(const void *row, void *arg)
     snprintf(i->subject, sizeof i->subject, "%s", r->subject);
     snprintf(i->cause, sizeof i->cause, "%s", r->cause);
     snprintf(i->node, sizeof i->node, "%s", r->node);
+    snprintf(i->group, sizeof i->group, "%s", r->group_key);
     i->f.key = r->finding_key;
     i->f.kind = (enum fr_finding_kind)find_name(r->kind, kind_name, FR_FINDING_KINDS);
     i->f.subject = (enum fr_subject_kind)find_name(r->subject, subject_name, FR_SUBJECT_LINK + 1);
@@ -274,6 +275,7 @@ static int take_incident(const void *row, void *arg)
     i->f.ratio = i->shown_ratio = r->ratio;
     i->f.cost_ratio = r->cost_ratio;
     i->f.witnesses = r->witnesses;
+    i->f.victims = r->victims;
     i->f.since_step = r->onset_step;
     i->onset_unix_ns = r->onset_unix_ns;
     i->named_unix_ns = r->named_unix_ns;
@@ -317,6 +319,7 @@ static int take_decision(const void *row, void *arg)
     snprintf(d->actor, sizeof d->actor, "%s", r->actor);
     d->cost_stay_s = r->cost_stay_s;
     d->cost_restart_s = r->cost_restart_s;
+    d->wait_until_step = r->wait_until_step;
     d->decided_unix_ns = r->decided_unix_ns;
     snprintf(d->reason, sizeof d->reason, "%.399s", r->reason);
     s->c->choices[d->choice]++;

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/xalloc.h"
 #include "control/account.h"
+#include "control/bundles.h"
 #include "control/fleet.h"
 #include "control/incidents.h"
 #include "control/jobs.h"
@@ -318,6 +319,7 @@ static void save_incident(struct fr_ctl *c, struct fr_cincident *i)
                                 .ratio = i->f.ratio,
                                 .cost_ratio = i->f.cost_ratio,
                                 .witnesses = i->f.witnesses,
+                                .victims = i->f.victims,
                                 .onset_unix_ns = i->onset_unix_ns,
                                 .named_unix_ns = i->named_unix_ns,
                                 .closed_unix_ns = i->closed_unix_ns,
@@ -336,6 +338,7 @@ static void save_incident(struct fr_ctl *c, struct fr_cincident *i)
     COPY(r.subject, i->subject);
     COPY(r.cause, i->cause);
     COPY(r.node, i->node);
+    COPY(r.group_key, i->group);
     i->row = append(c, FR_ROW_INCIDENT, &r);
     i->dirty = false;
 }
@@ -348,6 +351,7 @@ static void save_decision(struct fr_ctl *c, struct fr_cdecision *d)
                                     .attempt = d->attempt,
                                     .cost_stay_s = d->cost_stay_s,
                                     .cost_restart_s = d->cost_restart_s,
+                                    .wait_until_step = d->wait_until_step,
                                     .decided_unix_ns = d->decided_unix_ns,
                                     .reason = d->reason};
 
@@ -457,10 +461,11 @@ void fr_ctl_tick(struct fr_ctl *c, uint64_t now_ns)
     }
     fr_jobs_tick(c);
     fr_ctl_save(c);
-    if (c->now_ns - c->pruned_ns > PRUNE_EVERY_NS) {
+    if (!c->pruned_ns || c->now_ns - c->pruned_ns > PRUNE_EVERY_NS) {
         c->pruned_ns = c->now_ns;
         fr_ledger_prune(c->ledger,
-                        fr_ctl_now_unix(c) - (int64_t)(c->cfg.controller_retain_jobs_s * 1e9));
+                        fr_ctl_now_unix(c) - (int64_t)(c->cfg.controller_retain_steps_s * 1e9));
+        fr_bundles_trim(c);
     }
     fr_publish_tick(c);
 }

@@ -8,9 +8,11 @@
  *
  * Unit:    _unix_ns is wall time as this controller counts it (its monotonic clock plus one offset
  * taken at the start, so that a jump of the wall clock cannot break an account); _ns is its
- * monotonic clock. Memory:  nodes <= FR_NODES_MAX, jobs <= FR_JOBS_MAX, ranks a job <=
+ * monotonic clock.
+ * Memory:  nodes <= FR_NODES_MAX, jobs <= FR_JOBS_MAX, ranks a job <=
  * FR_JOB_RANKS_MAX, steps a job <= FR_JOB_STEPS_MAX, incidents <= FR_INCIDENTS_MAX; a peer that
- * wants more is refused. Threads: the loop thread (or one test).
+ * wants more is refused.
+ * Threads: the loop thread (or one test).
  */
 #ifndef FR_CONTROL_STATE_H
 #define FR_CONTROL_STATE_H
@@ -74,8 +76,7 @@ struct fr_ratio { /* rate of a total against time, over at least a second */
 struct fr_cnode {
     char name[FR_NAME_BYTES], host[FR_NAME_BYTES], rack[FR_NAME_BYTES], machine[FR_NAME_BYTES];
     char engine[16], version[32], boot_id[48], probe_dir[256];
-    uint32_t cpus, ranks_max;
-    uint64_t memory_bytes;
+    uint32_t ranks_max;
     enum fr_node_state state, before_silence;
     char reason[FR_TEXT_BYTES], actor[FR_NAME_BYTES];
     int64_t since_unix_ns, probation_until_unix_ns;
@@ -94,7 +95,7 @@ struct fr_cnode {
     /* its agent */
     bool has_info, want_full, evidence_done;
     uint64_t instance, last_seq, acked_seq, heard_ns;
-    bool settled; /* nothing older than first_seq can come any more but out of the spool */
+    bool settled;    /* nothing older than first_seq can come any more but out of the spool */
     uint64_t met_ns; /* this instance was heard first */
     uint64_t first_seq, resent_seq,
         first_step;        /* first_seq: of the first report that this controller saw */
@@ -105,7 +106,7 @@ struct fr_cnode {
     struct fr_ack *acks; /* FR_ACKS, a ring */
     uint32_t ack_first, nacks;
     struct fr_ratio cpu;
-    uint64_t cpu_ns, rss_bytes, records, lost_records, spool_bytes, dropped;
+    uint64_t cpu_ns, rss_bytes, records, lost_records, spool_bytes;
     bool pressure_known;
     struct fr_ratio cpu_some, memory_some;
     double load1;
@@ -211,7 +212,7 @@ struct fr_cjob {
     bool dirty, changed; /* changed: tell the event stream */
     uint64_t row, told_ns;
     /* its supervisor */
-    uint32_t supervisor_pid, session;
+    uint32_t session;
     uint64_t heard_ns, last_order; /* heard_ns: also when it was lost sight of */
     bool cancelled, launcher_told;
     bool launcher_killed; /* the attempt ended because its launcher was, which is no rank's doing */
@@ -244,7 +245,7 @@ struct fr_cjob {
     struct fr_gp_span *spans;
     size_t nspans, spans_cap, spans_saved;
     bool *span_dirty;
-    double last_loss, last_step_s;
+    double last_loss;
     struct fr_gp_account account;
     uint64_t account_ns, account_cost_ns;
     bool account_final;
@@ -254,9 +255,7 @@ struct fr_cjob {
         settle_ns; /* the attempt ended well: the last reports are waited for until then; 0: no */
     uint64_t
         verdict_ns; /* the attempt ended badly by itself: decide by then; 0: nothing to decide */
-    double restart_cost_s;  /* measured, NaN: not yet */
-    uint32_t nodes_missing; /* when it waits for nodes */
-    uint64_t render_ns;
+    double restart_cost_s; /* measured, NaN: not yet */
 };
 
 /* --- incidents, decisions --- */

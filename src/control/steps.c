@@ -100,7 +100,6 @@ static void record_step(struct fr_ctl *c, struct fr_cjob *j, struct fr_open_step
                                       .end_ns = o->end_unix_ns};
     j->step_info[i] = s;
     j->last_loss = o->loss;
-    j->last_step_s = (double)(o->end_unix_ns - o->begin_unix_ns) * 1e-9;
     note_first_step(c, j, o->step, o->end_unix_ns);
     if (o->step > j->step_done)
         j->step_done = o->step;
@@ -200,7 +199,6 @@ void fr_steps_restore(struct fr_cjob *j, uint32_t attempt_index, const struct fr
     if (attempt_index == j->nattempts - 1 && r->step > j->step_done)
         j->step_done = r->step;
     j->last_loss = r->loss;
-    j->last_step_s = (double)(r->end_unix_ns - r->begin_unix_ns) * 1e-9;
 }
 
 void fr_spans_restore(struct fr_cjob *j, uint32_t attempt_index, const struct fr_row_span *r)

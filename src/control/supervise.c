@@ -256,7 +256,6 @@ static int take(struct fr_ctl *c, struct fr_cjob *j, const report_msg *r, struct
     if (j->key != r->key)
         return fr_fail(err, -EPERM, "job %s belongs to another supervisor", j->job);
     j->heard_ns = c->now_ns;
-    j->supervisor_pid = r->supervisor_pid;
     j->session = r->session;
     if (r->last_order > j->last_order)
         j->last_order = r->last_order;

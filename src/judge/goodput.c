@@ -53,8 +53,9 @@ static const struct {
 } NAMES[FR_BUCKETS] = {
     [FR_BUCKET_PRODUCTIVE] = {"productive",
                               "Steps that count in the end, at the job's own good pace."},
-    [FR_BUCKET_STRAGGLE] = {"straggle",
-                            "What those steps took beyond it while a slow rank or node was known."},
+    [FR_BUCKET_STRAGGLE] =
+        {"straggle",
+         "What those steps took beyond it, from the onset of a slow rank or node to its end."},
     [FR_BUCKET_HANG_UNDETECTED] =
         {"hang_undetected", "From the last movement to the moment the hang or death was named."},
     [FR_BUCKET_HANG_DETECTED] =
@@ -149,8 +150,8 @@ static int input_can_be(const struct fr_gp_input *in)
         const struct fr_gp_trouble *t = &in->troubles[i];
 
         if (t->attempt >= in->nattempts || t->named_ns < 0 ||
-            (t->end_ns != 0 && t->end_ns < t->named_ns) ||
-            (!t->slow && (t->last_move_ns < 0 || t->last_move_ns > t->named_ns)))
+            (t->end_ns != 0 && t->end_ns < t->named_ns) || t->begin_ns < 0 ||
+            t->begin_ns > t->named_ns)
             return 0;
     }
     return 1;
@@ -246,10 +247,10 @@ static void lay_troubles(struct sweep *sw)
         int64_t end = t->end_ns ? t->end_ns : INT64_MAX;
 
         if (t->slow) {
-            add_span(sw, t->attempt, COVER_SLOW, t->named_ns, end, 0);
+            add_span(sw, t->attempt, COVER_SLOW, t->begin_ns, end, 0);
             continue;
         }
-        add_span(sw, t->attempt, COVER_HANG_UNDETECTED, t->last_move_ns, t->named_ns, 0);
+        add_span(sw, t->attempt, COVER_HANG_UNDETECTED, t->begin_ns, t->named_ns, 0);
         add_span(sw, t->attempt, COVER_HANG_DETECTED, t->named_ns, end, 0);
     }
 }

@@ -17,7 +17,7 @@
 
 enum fr_bucket {
     FR_BUCKET_PRODUCTIVE = 0,   /* steps that count in the end, at the job's own good pace */
-    FR_BUCKET_STRAGGLE,         /* what those steps took beyond it while a slow finding stood */
+    FR_BUCKET_STRAGGLE,         /* what those steps took beyond it from the onset of a slow finding to its end */
     FR_BUCKET_HANG_UNDETECTED,  /* from the last movement to the finding */
     FR_BUCKET_HANG_DETECTED,    /* from the finding to the end of the attempt */
     FR_BUCKET_REWORK,           /* steps that were done and lost with their attempt, done again later */
@@ -47,7 +47,7 @@ struct fr_gp_span { /* job-wide phase: restore, checkpoint, eval */
 struct fr_gp_trouble { /* a finding that stood: hang, dead or slow */
     uint32_t attempt;
     int slow;               /* 1: slow, 0: hang or dead */
-    int64_t last_move_ns;   /* hang, dead: newest movement before it */
+    int64_t begin_ns;       /* slow: its onset; hang, dead: newest movement before it */
     int64_t named_ns, end_ns; /* end 0: still standing */
 };
 struct fr_gp_input {

@@ -48,7 +48,7 @@ struct fr_judge *fr_judge_new(const struct fr_judge_config *cfg);
 void fr_judge_free(struct fr_judge *j);
 void fr_judge_begin(struct fr_judge *j, uint32_t nranks, const uint32_t *node_of, uint32_t nnodes, uint64_t now_ns);
 
-/* --- observations; a rank or communicator that is not known is ignored and counted (fr_judge_ignored) --- */
+/* --- observations; a rank or communicator that is not known is ignored and counted (fr_judge_summary) --- */
 
 enum fr_proc_state { /* equal to ProcState of agent.proto */
     FR_PROC_UNKNOWN = 0,

@@ -80,9 +80,10 @@ static bool is_seen(const struct rank *r)
            share(r->older.throttled_ns, r->old.throttled_ns, r) > THROTTLED_SHARE;
 }
 
-/* Typical self time over n steps that end with `last`: the median, which no collection of garbage moves. Of a
- * rank that is seen stopped or throttled it is the mean without the smallest and the largest: such a rank is hit in
- * about every other step, and a median would flip between the two. NaN when a third of the steps is not known. */
+/* Typical self time over n steps that end with `last`: the median, which no collection of garbage
+ * moves. Of a rank that is seen stopped or throttled it is the mean without the smallest and the
+ * largest: such a rank is hit in about every other step, and a median would flip between the two.
+ * NaN when a third of the steps is not known. */
 static double self_typical(struct fr_judge *j, const struct rank *r, uint64_t last, uint32_t n)
 {
     double *v = j->scratch + 2 * (size_t)j->nranks, sum = 0, least = INFINITY, most = 0;
@@ -360,6 +361,15 @@ static uint64_t onset_of(const struct fr_judge *j, const struct rank *r, uint64_
     return onset;
 }
 
+/* When a step of the job began, which is when the one before it ended; `otherwise` when that is not
+ * held any more. */
+static uint64_t begin_of(const struct fr_judge *j, uint64_t step, uint64_t otherwise)
+{
+    const struct job_step *before = &j->steps[(step - 1) % STEPS_KEPT];
+
+    return step > 1 && before->step == step - 1 ? before->end_ns : otherwise;
+}
+
 static void judge_rank(struct fr_judge *j, struct rank *r, uint64_t step, uint64_t now_ns)
 {
     double past_s = past_median(j, r), near = looser(j->threshold);
@@ -381,9 +391,7 @@ static void judge_rank(struct fr_judge *j, struct rank *r, uint64_t step, uint64
         r->slow_past = past;
         r->calm_run = 0;
         r->slow_since_step = onset_of(j, r, step);
-        r->slow_since_ns = now_ns;
-        if (j->steps[r->slow_since_step % STEPS_KEPT].step == r->slow_since_step)
-            r->slow_since_ns = j->steps[r->slow_since_step % STEPS_KEPT].end_ns;
+        r->slow_since_ns = begin_of(j, r->slow_since_step, now_ns);
         return;
     }
     r->slow_past |= past;
@@ -625,7 +633,8 @@ static uint32_t slow_node(struct fr_judge *j, uint32_t node, uint64_t now_ns, st
             late_s * 1e3);
     }
     n->slow_bits |= bits | host_witnesses(j, node, f);
-    f->witnesses = n->slow_bits; /* a witness that wavers from window to window has spoken all the same */
+    f->witnesses =
+        n->slow_bits; /* a witness that wavers from window to window has spoken all the same */
     if (f->witnesses &
         (FR_WITNESS_STOPPED | FR_WITNESS_THROTTLED | FR_WITNESS_STARVED | FR_WITNESS_MEMORY))
         f->cause = FR_CAUSE_HOST;
@@ -665,7 +674,7 @@ void fr_judge_rule_job_slow(struct fr_judge *j, struct findings *to)
         f->confidence = 0.6;
         f->witnesses = FR_WITNESS_PAST;
         f->since_step = j->judged_step - (uint64_t)half_steps(j) * j->job_slow_run + 1;
-        f->since_ns = j->steps[f->since_step % STEPS_KEPT].end_ns;
+        f->since_ns = begin_of(j, f->since_step, 0);
         f->cost_ratio = good_s > 0 ? now_s / good_s : 0;
         fr_judge_say(f, "steps take %.1f ms, %.1f ms before; no rank stands out among its peers",
                      now_s * 1e3, good_s * 1e3);

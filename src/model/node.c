@@ -18,7 +18,8 @@ static const struct {
                          TO(SUSPECT) | TO(DRAINING) | TO(DRAINED) | TO(DOWN) | TO(UNKNOWN)},
     /* still usable: a restart on the same nodes needs it; the placer takes it last */
     [FR_NODE_SUSPECT] = {"suspect", 1,
-                         TO(HEALTHY) | TO(DRAINING) | TO(DRAINED) | TO(DOWN) | TO(UNKNOWN)},
+                         TO(HEALTHY) | TO(PROBATION) | TO(DRAINING) | TO(DRAINED) | TO(DOWN) |
+                             TO(UNKNOWN)},
     /* HEALTHY: the drain was taken back before it was done, by whoever ordered it */
     [FR_NODE_DRAINING] = {"draining", 0, TO(DRAINED) | TO(HEALTHY) | TO(DOWN) | TO(UNKNOWN)},
     /* there is no way back to use but through its own test */

@@ -7,7 +7,7 @@
  *                                     +------------+-------------+   (failed)      any -> unknown (silent)
  *
  * A drained node takes no job until its own test has passed; on probation it is used
- * last and kept under watch until FR_NODE_PROBATION has passed without a finding.
+ * last and kept under watch until the time of controller.probation has passed without a finding.
  */
 #ifndef FR_MODEL_NODE_H
 #define FR_MODEL_NODE_H

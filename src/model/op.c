@@ -19,6 +19,7 @@ static const char *const NAMES[FR_OP_MAX] = {
     [FR_OP_SCAN] = "Scan",
     [FR_OP_NEIGHBOR] = "Neighbor",
     [FR_OP_COMM] = "CommCreate",
+    [FR_OP_FINALIZE] = "Finalize",
     [FR_OP_SEND] = "Send",
     [FR_OP_RECV] = "Recv",
     [FR_OP_SENDRECV] = "SendRecv",

@@ -24,6 +24,7 @@ enum fr_op {
     FR_OP_SCAN = 10,
     FR_OP_NEIGHBOR = 11,
     FR_OP_COMM = 12, /* creation of a communicator: collective over its parent */
+    FR_OP_FINALIZE = 13, /* MPI_Finalize: collective over the world, its last one */
     FR_OP_SEND = 32,
     FR_OP_RECV = 33,
     FR_OP_SENDRECV = 34, /* as `now` only: its record is one SEND and one RECV */

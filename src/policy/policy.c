@@ -2,9 +2,9 @@
 /*
  * policy.c - laws 2, 4, 5 and 9 as one short pipeline
  *
- * A weigher per kind of finding proposes a choice as if everything were allowed; then the bounds
- * (attempts, breaker) and the owner of restarts and the mode have their word. Each of them replaces
- * the sentence of the one before.
+ * A weigher per kind of finding proposes a choice for an attempt that runs, as if everything were
+ * allowed; then its end, the bounds (attempts, breaker), the owner of restarts and the mode have
+ * their word. Each of them replaces the sentence of the one before.
  */
 #include "policy/policy.h"
 
@@ -61,6 +61,11 @@ static int breaker_is_open(const struct weighing *w)
     return w->in->isolated_in_window >= breaker_limit(w);
 }
 
+static const char *plural(uint32_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 /* The attempt cannot go on: leave the node behind where that is possible, else take the same nodes
  * again. */
 static void weigh_end_of_attempt(struct weighing *w, const char *why)
@@ -78,11 +83,13 @@ static void weigh_end_of_attempt(struct weighing *w, const char *why)
                why);
     else if (breaker_is_open(w))
         choose(w->d, FR_CHOICE_RESTART,
-               "%s; breaker: %u nodes isolated within %.0f s (limit %u), the same nodes are used"
+               "%s; breaker: %u node%s isolated within %.0f s (limit %u), the same nodes are used"
                " again",
-               why, w->in->isolated_in_window, w->cfg->breaker_window_s, breaker_limit(w));
+               why, w->in->isolated_in_window, plural(w->in->isolated_in_window),
+               w->cfg->breaker_window_s, breaker_limit(w));
     else {
-        choose(w->d, FR_CHOICE_ISOLATE, "%s; %u spare nodes are free", why, w->in->nodes_free);
+        choose(w->d, FR_CHOICE_ISOLATE, "%s; %u spare node%s free", why, w->in->nodes_free,
+               w->in->nodes_free == 1 ? " is" : "s are");
         w->d->node = node;
     }
 }
@@ -160,8 +167,9 @@ static uint64_t next_checkpoint(const struct fr_policy_input *in)
 }
 
 /* What a step loses to the slow rank: its own excess where it is the last to arrive (the others
- * wait for just that), or what steps have grown by, whichever is more: each misses what the other sees
- * (stops inside of calls; a job that was slow from the start, or a load that went away meanwhile). */
+ * wait for just that), or what steps have grown by, whichever is more: each misses what the other
+ * sees (stops inside of calls; a job that was slow from the start, or a load that went away
+ * meanwhile). */
 static double excess_of(const struct fr_policy_input *in)
 {
     double grown_s = in->step_now_s - in->step_baseline_s;
@@ -226,9 +234,10 @@ static void weigh_slow(struct weighing *w)
                "staying costs %.1f s, a restart %.1f s, but no spare node is free", stay_s, go_s);
     else if (breaker_is_open(w))
         choose(d, FR_CHOICE_ADVISE,
-               "staying costs %.1f s, a restart %.1f s, but the breaker is open: %u nodes isolated"
+               "staying costs %.1f s, a restart %.1f s, but the breaker is open: %u node%s isolated"
                " within %.0f s (limit %u)",
-               stay_s, go_s, in->isolated_in_window, w->cfg->breaker_window_s, breaker_limit(w));
+               stay_s, go_s, in->isolated_in_window, plural(in->isolated_in_window),
+               w->cfg->breaker_window_s, breaker_limit(w));
     else if (wait_s < go_s) {
         choose(d, FR_CHOICE_WAIT,
                "staying costs %.1f s, a restart %.1f s now and %.1f s after the checkpoint of step"
@@ -266,10 +275,7 @@ static void weigh_silent(struct weighing *w)
 
 static void weigh_none(struct weighing *w)
 {
-    if (w->in->attempt_ended)
-        weigh_end_of_attempt(w, "the attempt has ended");
-    else
-        choose(w->d, FR_CHOICE_WAIT, "nothing is found");
+    choose(w->d, FR_CHOICE_WAIT, "nothing is found");
 }
 
 static void (*const WEIGHERS[FR_FINDING_KINDS])(struct weighing *) = {

@@ -22,7 +22,7 @@
 #include "model/job.h"
 
 #define FR_LEDGER_COMMIT_MS 100
-#define FR_LEDGER_SCHEMA    1
+#define FR_LEDGER_SCHEMA    2
 
 #define FR_LEDGER_GROUP_ROWS  1000          /* so many queued rows are committed at once, without waiting */
 #define FR_LEDGER_QUEUE_ROWS  65536         /* bounds of the queue; STEP and SPAN fill at most 3/4 of it, so that */
@@ -77,9 +77,10 @@ struct fr_row_incident { /* key: id */
     uint32_t attempt;
     uint64_t epoch, finding_key;
     char kind[16], subject[16], cause[16], node[FR_NAME_BYTES];
+    char group_key[32]; /* communicator concerned, "": none */
     int32_t rank;
     double confidence, ratio, cost_ratio;
-    uint32_t witnesses;
+    uint32_t witnesses, victims;
     int64_t onset_unix_ns, named_unix_ns, closed_unix_ns; /* closed 0: open */
     int64_t last_move_unix_ns;
     uint64_t onset_step, named_step;
@@ -93,6 +94,7 @@ struct fr_row_decision { /* key: id */
     uint32_t attempt;
     char choice[16], mode[16], node[FR_NAME_BYTES], actor[FR_NAME_BYTES];
     double cost_stay_s, cost_restart_s; /* NaN: not known */
+    uint64_t wait_until_step; /* the checkpoint that is waited for, 0: none */
     int64_t decided_unix_ns;
     const char *reason; /* what was weighed, in one sentence */
 };

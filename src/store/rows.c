@@ -96,6 +96,8 @@ static const struct fr_col INCIDENT[] = {
     COL(evidence),
     COL(acknowledged_by),
     COL(bundle),
+    COL(group_key),
+    COL(victims),
 };
 #undef ROW
 
@@ -113,6 +115,7 @@ static const struct fr_col DECISION[] = {
     COL(cost_restart_s),
     COL(decided_unix_ns),
     COL(reason),
+    COL(wait_until_step),
 };
 #undef ROW
 

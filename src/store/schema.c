@@ -76,6 +76,10 @@ static const char *const MIGRATIONS[] = {
     " incident INTEGER NOT NULL, reason TEXT NOT NULL,"
     " PRIMARY KEY (node, at_unix_ns)"
     ") STRICT, WITHOUT ROWID;",
+
+    "ALTER TABLE incidents ADD COLUMN group_key TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE incidents ADD COLUMN victims INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE decisions ADD COLUMN wait_until_step INTEGER NOT NULL DEFAULT 0;",
 };
 
 _Static_assert(sizeof MIGRATIONS / sizeof MIGRATIONS[0] == FR_LEDGER_SCHEMA,

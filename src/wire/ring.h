@@ -134,7 +134,7 @@ struct fr_seg_comm {
     uint32_t nruns;     /* runs used; 0: the list has more than FR_COMM_RUNS runs and is not held here */
     struct fr_seg_run runs[FR_COMM_RUNS];
     char name[16];      /* MPI_Comm_set_name or the library's, NUL-terminated, may be empty */
-    uint64_t freed;     /* 1: the communicator was freed; the slot is not used again */
+    uint64_t freed;     /* 1: the communicator was freed; another may get the slot when no fresh one is left */
     /* progress, in operations of this communicator counted from 1; 0: none yet */
     uint64_t enqueued;  /* last one handed to the library */
     uint64_t started;
@@ -148,7 +148,8 @@ struct fr_seg_comm {
     uint32_t channels_started; /* NCCL: of the oldest incomplete one */
     uint32_t channels_ended;
     uint32_t pad2[1];
-    uint64_t pad3[4];
+    uint64_t t_since;   /* ticks: who had the slot before was freed; records entered earlier are that one's. 0: nobody had */
+    uint64_t pad3[3];
 };
 
 /* One step in place: what survives when the agent was away for a while. */

@@ -290,7 +290,8 @@ uid_t fr_segment_owner(const struct fr_segment *s)
 
 int fr_segment_refresh(struct fr_segment *s, struct fr_err *err)
 {
-    /* The layout and the pair of clocks stand before `pid`, and may not change. */
+    /* The layout stands before `level`; it and the clock may not change. The rank's own pair was
+     * only checked at open: times are reckoned by ours. */
     enum { LAYOUT_END = offsetof(struct fr_seg_header, level) };
     struct fr_seg_header a, b;
     size_t marks = offsetof(struct fr_seg_header, marks_version);

@@ -156,15 +156,21 @@ class Fleet:
 def demo(*options, limit_s=3000):
     """Run `fullrank demo -o json`; its answer, whatever the exit code."""
     with tempfile.TemporaryDirectory(prefix="fullrank-slow-") as folder:
-        done = subprocess.run([program("fullrank"), "demo", "-o", "json", "--html", f"{folder}/report.html", *options], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, timeout=limit_s)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        child = subprocess.Popen([program("fullrank"), "demo", "-o", "json", "--html", f"{folder}/report.html", *options], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+        try:
+            out, err = child.communicate(timeout=limit_s)
+        finally:
+            if child.poll() is None:  # time is up, or we are told to end: so is the demo, which cleans up after itself
+                child.terminate()
+                child.communicate()
+    lines = [line for line in out.splitlines() if line.startswith("{")]
     if not lines:
-        sys.stderr.write(done.stderr[-4000:])
-        raise AssertionError(f"the demo gave no answer (exit code {done.returncode})")
+        sys.stderr.write(err[-4000:])
+        raise AssertionError(f"the demo gave no answer (exit code {child.returncode})")
     answer = json.loads(lines[-1])
     if not answer["ok"]:
-        sys.stderr.write(done.stderr[-6000:])
+        sys.stderr.write(err[-6000:])
     assert abs(answer["ledger_error_s"]) < LEDGER_ERROR_S, answer["ledger_error_s"]
     return answer
 
@@ -177,15 +183,12 @@ def spread(values):
 def main(body):
     """Run, print one result line, exit 0, 1 or 77 (skipped)."""
     name = os.path.basename(sys.argv[0])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     try:
         print(f"ok {name}: {body()}", flush=True)
     except AssertionError as error:
         print(f"FAILED {name}: {error}", flush=True)
         sys.exit(1)
-
-
-class Skip(Exception):
-    pass
 
 
 def seeded():

@@ -121,6 +121,17 @@ void writer_comm(struct writer *w, uint32_t i, uint64_t hash, uint32_t size, uin
         __atomic_store_n(&w->h->comm_used, i + 1, __ATOMIC_RELEASE);
 }
 
+void writer_comm_next(struct writer *w, uint32_t i)
+{
+    struct fr_seg_comm *c = &w->comms[i];
+    uint64_t v = open_version(&c->version);
+
+    c->instance++;
+    c->t_since = fr_mono_ns();
+    c->enqueued = c->started = c->completed = c->t_enqueued = c->t_completed = 0;
+    close_version(&c->version, v);
+}
+
 static void put(struct writer *w, uint32_t lane, const struct fr_record *r)
 {
     struct fr_seg_lane *l = lane_of(w, lane);

@@ -36,6 +36,10 @@ void writer_open(struct writer *w, const char *dir, const struct writer_claims *
 void writer_comm(struct writer *w, uint32_t i, uint64_t hash, uint32_t size, uint32_t rank,
                  const char *name);
 
+/* The communicator of slot i was freed, and its slot given to the next one with the same members.
+ */
+void writer_comm_next(struct writer *w, uint32_t i);
+
 /* One finished collective of `ns` that ended now, of that slot, within that step; progress moves
  * with it. */
 void writer_collective(struct writer *w, uint32_t lane, uint32_t comm, uint32_t op, uint64_t bytes,

@@ -328,6 +328,86 @@ static void every_step_is_told_once_with_the_sums_of_all_its_records(void **stat
     site_close(&s);
 }
 
+/* All 32 slots are taken, slot 30 is freed; slot 31 changes hands after step 9, on the word. */
+static void rank_of_many_comms(struct site *s, const char *word)
+{
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct writer w;
+
+        be_a_child();
+        writer_open(&w, s->probe, &HONEST, 0, 1, 1024);
+        for (uint32_t i = 0; i < 32; i++)
+            writer_comm(&w, i, 0x5000 + i, 8, 3, "many");
+        w.comms[30].freed = 1;
+        for (uint64_t step = 1; step <= 30; step++) {
+            if (step == 10) {
+                while (access(word, F_OK) != 0)
+                    usleep(2000);
+                writer_comm_next(&w, 31);
+            }
+            writer_step_begin(&w, step);
+            for (int i = 0; i < 4; i++)
+                writer_collective(&w, 0, 31, FR_OP_ALLREDUCE, 1000, 100, step);
+            usleep(10000);
+            writer_step_end(&w, step, 1.0);
+        }
+        for (;;)
+            pause();
+    }
+    s->ranks[s->nranks++] = pid;
+}
+
+static void a_slot_that_is_given_to_another_communicator_is_told_as_another(void **state)
+{
+    unsigned told = 0, defined[2] = {0}, freed = 0;
+    uint64_t most[2] = {0};
+    char word[sizeof((struct site *)0)->dir + 8];
+    static struct site s; /* the teardown of a failed test reads it */
+    int fd;
+
+    (void)state;
+    site_open(&s);
+    snprintf(word, sizeof word, "%s/word", s.dir);
+    assign(&s, 63, NULL, 0);
+    rank_of_many_comms(&s, word);
+    agent_start(&s);
+    WAIT_FOR(newest_step(&s, 0) == 9); /* the probe lets a slot rest until then */
+    fd = open(word, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    WAIT_FOR(newest_step(&s, 0) == 30);
+    for (size_t i = 0; i < receiver_count(s.receiver); i++) {
+        const Fullrank__Report *r = receiver_get(s.receiver, i).report;
+
+        for (size_t k = 0; k < r->n_steps; k++) {
+            const Fullrank__Step *m = r->steps[k];
+
+            told++;
+            assert_int_equal(m->n_groups, 1);
+            assert_int_equal(m->groups[0]->members_hash, 0x5000 + 31);
+            assert_int_equal(m->groups[0]->instance, m->step >= 10);
+            assert_int_equal(m->groups[0]->count, 4);
+        }
+        for (size_t k = 0; k < r->n_comms; k++) {
+            if (r->comms[k]->members_hash == 0x5000 + 31 && r->comms[k]->instance < 2)
+                defined[r->comms[k]->instance]++;
+            freed += r->comms[k]->freed && !r->full;
+        }
+        for (size_t k = 0; k < r->n_progress; k++)
+            if (r->progress[k]->members_hash == 0x5000 + 31 && r->progress[k]->instance < 2)
+                most[r->progress[k]->instance] = r->progress[k]->completed;
+    }
+    assert_int_equal(told, 30);
+    assert_true(defined[0] >= 1 && defined[1] >= 1);
+    assert_true(most[0] > 0 && most[0] <= 36);
+    assert_true(most[1] > 0 && most[1] <= 84);
+    assert_true(freed <= 1); /* an end is told once, not in each report */
+    site_close(&s);
+}
+
 static void a_killed_rank_is_told_at_once_with_its_signal(void **state)
 {
     static struct site s;
@@ -743,6 +823,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(every_step_is_told_once_with_the_sums_of_all_its_records,
+                                  close_failed),
+        cmocka_unit_test_teardown(a_slot_that_is_given_to_another_communicator_is_told_as_another,
                                   close_failed),
         cmocka_unit_test_teardown(a_killed_rank_is_told_at_once_with_its_signal, close_failed),
         cmocka_unit_test_teardown(a_stopped_rank_is_told_and_its_going_on_too, close_failed),

@@ -383,6 +383,60 @@ static void a_report_is_acknowledged_only_once_its_rows_are_durable(void **state
     assert_int_equal(n->acked_seq, 2);
 }
 
+/* 0.6 of each second of the node's own time is pressure, and 0.25 its agent's CPU; the second
+ * report is held back by two seconds, so that the third comes right behind it. */
+static void rates_of_a_node_are_those_of_its_own_time_however_late_a_report_comes(void **state)
+{
+    struct world *w = *state;
+    static const double SENT_S[] = {0, 1.5, 3.5, 5}, CAME_S[] = {0, 3.5, 4.6, 6.1};
+    uint64_t began = w->c->now_ns;
+    Fullrank__NodePressure p;
+    Fullrank__AgentSelf self;
+    Fullrank__NodeInfo info;
+    Fullrank__Report r;
+
+    for (int k = 0; k < 4; k++) {
+        uint64_t at = began + (uint64_t)(SENT_S[k] * 1e9);
+
+        w->c->now_ns = began + (uint64_t)(CAME_S[k] * 1e9);
+        base_report(w, &r, &info, "n1");
+        fullrank__node_pressure__init(&p);
+        fullrank__agent_self__init(&self);
+        r.mono_ns = at;
+        r.unix_ns = fr_ctl_unix(w->c, at);
+        r.pressure = &p;
+        r.self = &self;
+        p.readable = true;
+        p.observed_ns = at - 300000000; /* read a little before the report was made */
+        p.cpu_some_us = 1000000 + (uint64_t)((SENT_S[k] - 0.3) * 0.6e6);
+        self.cpu_ns = 1000000000 + (uint64_t)(SENT_S[k] * 0.25e9);
+        assert_int_equal(send_report(w, &r, NULL), 200);
+        if (k == 0)
+            continue;
+        assert_true(fabs(fr_ctl_node(w->c, "n1")->cpu_some.ratio - 0.6) < 1e-5);
+        assert_true(fabs(fr_ctl_node(w->c, "n1")->cpu.ratio - 0.25) < 1e-5);
+    }
+}
+
+static void a_report_with_impossible_times_is_refused(void **state)
+{
+    static const struct {
+        uint64_t mono_ns;
+        int64_t unix_ns;
+    } BAD[] = {{UINT64_MAX, 1}, {1ull << 63, 1}, {1, INT64_MIN}, {1, INT64_MAX}};
+    struct world *w = *state;
+    Fullrank__NodeInfo info;
+    Fullrank__Report r;
+
+    for (size_t k = 0; k < sizeof BAD / sizeof BAD[0]; k++) {
+        base_report(w, &r, &info, "n1");
+        r.mono_ns = BAD[k].mono_ns;
+        r.unix_ns = BAD[k].unix_ns;
+        assert_int_equal(send_report(w, &r, NULL), 400);
+        assert_null(fr_ctl_node(w->c, "n1"));
+    }
+}
+
 static void send_seq(struct world *w, uint64_t seq, bool spooled, uint64_t instance)
 {
     Fullrank__Report r;
@@ -569,7 +623,7 @@ static void nodes_are_placed_healthy_first_by_number_and_probation_last(void **s
     struct fr_cjob *j;
 
     for (int i = 12; i >= 8; i--) {
-        char name[8];
+        char name[16];
 
         snprintf(name, sizeof name, "n%d", i);
         hear(w, name);
@@ -637,6 +691,32 @@ static void two_slow_nodes_are_two_incidents(void **state)
     assert_int_equal(w->c->nincidents, 2);
 }
 
+static void a_suspicion_does_not_end_probation(void **state)
+{
+    static const enum fr_node_state BEFORE[] = {FR_NODE_HEALTHY, FR_NODE_PROBATION};
+    struct world *w = *state;
+    struct fr_cnode *n;
+    int64_t until;
+
+    hear(w, "n1");
+    n = fr_ctl_node(w->c, "n1");
+    for (int k = 0; k < 2; k++) {
+        if (BEFORE[k] == FR_NODE_PROBATION) {
+            fr_node_drain(w->c, n, "ann", false, 0, "to be tested");
+            fr_node_resume(w->c, n, "ann", "test it", NULL);
+            fr_node_tested(w->c, n, true, "");
+        }
+        assert_int_equal(n->state, BEFORE[k]);
+        until = n->probation_until_unix_ns;
+        fr_node_move(w->c, n, FR_NODE_SUSPECT, FR_ACTOR_SELF, 1, "incident 1 names it");
+        w->c->now_ns += FR_NS_PER_S;
+        fr_incidents_tick(w->c);
+        assert_int_equal(n->state, BEFORE[k]);
+        if (BEFORE[k] == FR_NODE_PROBATION) /* its time without a finding counts from now */
+            assert_true(n->probation_until_unix_ns > until + FR_NS_PER_S / 2);
+    }
+}
+
 static void what_a_person_drained_is_not_taken_back_by_silence_or_by_a_test_of_our_own(void **state)
 {
     struct world *w = *state;
@@ -681,6 +761,8 @@ int main(void)
         WORLD_TEST(communicators_steps_and_records_with_impossible_numbers_are_dropped),
         WORLD_TEST(a_repeated_report_is_taken_once_and_a_step_is_recorded_once),
         WORLD_TEST(a_report_is_acknowledged_only_once_its_rows_are_durable),
+        WORLD_TEST(rates_of_a_node_are_those_of_its_own_time_however_late_a_report_comes),
+        WORLD_TEST(a_report_with_impossible_times_is_refused),
         WORLD_TEST(
             what_an_agent_sends_again_after_a_restart_is_taken_before_the_newest_is_acknowledged),
         WORLD_TEST(spooled_reports_of_an_older_agent_do_not_disturb_the_one_that_lives),
@@ -690,6 +772,7 @@ int main(void)
         WORLD_TEST(a_supervisor_that_went_on_alone_is_followed),
         WORLD_TEST(a_lost_job_holds_its_nodes_while_anything_of_it_may_run_and_no_longer),
         WORLD_TEST(nodes_are_placed_healthy_first_by_number_and_probation_last),
+        WORLD_TEST(a_suspicion_does_not_end_probation),
         WORLD_TEST(one_cause_is_one_incident_from_suspicion_to_end),
         WORLD_TEST(two_slow_nodes_are_two_incidents),
         WORLD_TEST(what_a_person_drained_is_not_taken_back_by_silence_or_by_a_test_of_our_own),

@@ -15,6 +15,9 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "control/api.h"
+#include "control/bundles.h"
+#include "control/decide.h"
+#include "control/incidents.h"
 #include "control/ingest.h"
 #include "control/jobs.h"
 #include "control/restore.h"
@@ -264,14 +267,95 @@ static void an_application_that_exits_by_its_own_code_drains_no_node(void **stat
     end(&w);
 }
 
+/* Excess times on both sides of the point where a restart pays, tick for tick: the ledger gets one
+ * row of each kind, not one a tick. */
+static void choices_that_waver_between_two_ways_of_waiting_are_written_once(void **state)
+{
+    struct world w;
+    struct fr_cjob *j;
+    struct fr_cincident *i;
+    struct fr_judge_summary sum;
+    uint64_t next, lost;
+
+    (void)state;
+    begin(&w, 5, 4, 2, 1000000);
+    run_until_step(&w, 45);
+    j = w.c->jobs[0];
+    while (j->step_done - j->checkpoint_step < 3)
+        tick(&w);
+    fr_judge_summary(j->judge, &sum);
+    assert_true(sum.baseline_step_s > 0);
+    lost = j->step_done - j->checkpoint_step;
+    next = j->checkpoint_step + j->checkpoint_every;
+    i = fr_incident_add(w.c, 1);
+    i->job = j;
+    i->epoch = j->epoch;
+    i->f = (struct fr_finding){.key = 1,
+                               .kind = FR_FINDING_SLOW,
+                               .subject = FR_SUBJECT_NODE,
+                               .rank = 2,
+                               .node = 1,
+                               .witnesses =
+                                   FR_WITNESS_PEERS | FR_WITNESS_ARRIVAL | FR_WITNESS_THROTTLED};
+    for (int k = 0; k < 20; k++) {
+        w.c->now_ns += TICK_NS;
+        i->f.excess_s =
+            k % 2 ? 0.5 * (double)lost * sum.baseline_step_s / (double)(next - j->step_done) : 0;
+        fr_decide(w.c, j, i);
+    }
+    assert_int_equal(w.c->ndecisions, 2);
+    assert_int_equal(w.c->decisions[0]->choice, FR_CHOICE_WAIT);
+    assert_int_equal(w.c->decisions[0]->wait_until_step, 0);
+    assert_int_equal(w.c->decisions[1]->choice, FR_CHOICE_WAIT);
+    assert_int_equal(w.c->decisions[1]->wait_until_step, next);
+    end(&w);
+}
+
+static int bundle_is_there(struct world *w, int incident)
+{
+    char path[160];
+
+    snprintf(path, sizeof path, "%s/bundles/%d/stack.txt", w->dir, incident);
+    return access(path, F_OK) == 0;
+}
+
+static void bundles_over_their_budget_go_oldest_first_but_not_those_of_open_incidents(void **state)
+{
+    static char evidence[256 << 10];
+    struct world w;
+
+    (void)state;
+    begin(&w, 2, 1, 1, 10);
+    memset(evidence, 'x', sizeof evidence);
+    for (int id = 8; id <= 12; id++) { /* 9 before 10: they are numbers, not names */
+        char path[160];
+
+        snprintf(path, sizeof path, "%s/bundles/%d", w.dir, id);
+        assert_int_equal(fr_fs_mkdirs(path, 0700, NULL), 0);
+        snprintf(path, sizeof path, "%s/bundles/%d/stack.txt", w.dir, id);
+        assert_int_equal(fr_fs_write_atomic(path, evidence, sizeof evidence, 0600, NULL), 0);
+    }
+    fr_incident_add(w.c, 8)->has_bundle = true; /* open */
+    fr_incident_add(w.c, 9)->closed_unix_ns = 1;
+    w.c->incidents[1]->has_bundle = true;
+    w.c->cfg.controller_retain_bundles_bytes = 6 * sizeof evidence;
+    fr_bundles_trim(w.c);
+    assert_true(bundle_is_there(&w, 9));
+    w.c->cfg.controller_retain_bundles_bytes = 3 * sizeof evidence + sizeof evidence / 2;
+    fr_bundles_trim(w.c);
+    assert_true(bundle_is_there(&w, 8) && bundle_is_there(&w, 11) && bundle_is_there(&w, 12));
+    assert_false(bundle_is_there(&w, 9) || bundle_is_there(&w, 10));
+    assert_true(w.c->incidents[0]->has_bundle);
+    assert_false(w.c->incidents[1]->has_bundle);
+    end(&w);
+}
+
 /* The documents that say what is durable; ages and rates left out by comparing what the ledger
  * bears. */
 static void durable_state(struct world *w, struct fr_buf *out)
 {
     static const enum fr_route R[] = {FR_ROUTE_INCIDENTS, FR_ROUTE_DECISIONS, FR_ROUTE_STEPS};
 
-    for (size_t i = 0; i < w->c->nincidents; i++)
-        w->c->incidents[i]->f.victims = 0; /* told again by the judge; no row holds it */
     for (size_t i = 0; i < sizeof R / sizeof R[0]; i++) {
         struct fr_api_call call = {.route = R[i], .arg = "j1", .query = ""};
         struct fr_buf b = FR_BUF_INIT;
@@ -378,6 +462,8 @@ int main(void)
         cmocka_unit_test(a_killed_rank_is_named_and_its_node_replaced),
         cmocka_unit_test(a_drained_node_is_verified_and_comes_back_on_probation_and_is_used_last),
         cmocka_unit_test(an_application_that_exits_by_its_own_code_drains_no_node),
+        cmocka_unit_test(choices_that_waver_between_two_ways_of_waiting_are_written_once),
+        cmocka_unit_test(bundles_over_their_budget_go_oldest_first_but_not_those_of_open_incidents),
         cmocka_unit_test(a_restarted_controller_holds_the_same_state),
         cmocka_unit_test(a_restart_of_the_controller_at_any_moment_leads_to_the_same_end),
     };

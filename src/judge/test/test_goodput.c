@@ -53,10 +53,10 @@ static void span(struct history *h, uint32_t a, uint32_t phase, int64_t begin, i
 {
     h->spans[h->in.nspans++] = (struct fr_gp_span){a, phase, begin, end};
 }
-static void trouble(struct history *h, uint32_t a, int slow, int64_t move, int64_t named,
+static void trouble(struct history *h, uint32_t a, int slow, int64_t begin, int64_t named,
                     int64_t end)
 {
-    h->troubles[h->in.ntroubles++] = (struct fr_gp_trouble){a, slow, move, named, end};
+    h->troubles[h->in.ntroubles++] = (struct fr_gp_trouble){a, slow, begin, named, end};
 }
 
 static int64_t sum(const struct fr_gp_account *a)
@@ -134,10 +134,12 @@ static int trouble_at(const struct history *h, int a, int64_t t, char what)
 {
     for (size_t i = 0; i < h->in.ntroubles; i++) {
         const struct fr_gp_trouble *x = &h->troubles[i];
-        int after = t >= x->named_ns && (x->end_ns == 0 || t < x->end_ns);
-        int before = t >= x->last_move_ns && t < x->named_ns;
+        int ended = x->end_ns != 0 && t >= x->end_ns;
+        int covered = what == 's'   ? t >= x->begin_ns && !ended
+                      : what == 'd' ? t >= x->named_ns && !ended
+                                    : t >= x->begin_ns && t < x->named_ns;
 
-        if ((int)x->attempt == a && x->slow == (what == 's') && (what == 'u' ? before : after))
+        if ((int)x->attempt == a && x->slow == (what == 's') && covered)
             return 1;
     }
     return 0;
@@ -275,7 +277,7 @@ static void make_history(struct history *h, struct fr_rng *r)
             int slow = (int)fr_rng_below(r, 2);
             int64_t named = pick(r, 1, line);
 
-            trouble(h, (uint32_t)a, slow, slow ? 0 : pick(r, 0, named), named,
+            trouble(h, (uint32_t)a, slow, pick(r, 0, named), named,
                     fr_rng_below(r, 3) ? pick(r, named, line) : 0);
         }
         t = pick(r, start,
@@ -493,7 +495,7 @@ static void a_slow_window_takes_only_what_was_beyond_the_pace_while_it_stood(voi
     step(&h, 0, 3, 30, 50);
     step(&h, 0, 4, 50, 75);
     step(&h, 0, 5, 75, 95);
-    trouble(&h, 0, 1, 0, 15, 56);
+    trouble(&h, 0, 1, 15, 40, 56); /* named at 40, but it began at 15 */
     expect(&h, (int64_t[]){69, 26, 0, 0, 0, 0, 0, 0, 0, 0, 0});
     h.in.baseline_step_s = NAN; /* median of the untouched steps 1 and 5: 15. Straggle 5, 5, 6. */
     expect(&h, (int64_t[]){79, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0});
@@ -519,7 +521,7 @@ static void an_input_that_cannot_be_is_refused_and_leaves_the_result_alone(void 
     (void)state;
     memset(&a, 0x5a, sizeof a);
     before = a;
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 9; i++) {
         struct history h;
 
         history_init(&h, 10, 100, NAN);
@@ -552,6 +554,9 @@ static void an_input_that_cannot_be_is_refused_and_leaves_the_result_alone(void 
             break;
         case 7:
             h.in.submitted_ns = INT64_MIN;
+            break;
+        case 8:
+            h.troubles[0].begin_ns = 51;
             break;
         }
         assert_int_equal(fr_goodput(&h.in, &a), -EINVAL);

@@ -186,7 +186,8 @@ static void what_is_not_known_is_only_advised(void **state)
 /* 900 steps left x 0.2 s of own excess = 180 s, against 10 lost steps x 1 s + 15 s = 25 s. */
 static void its_own_excess_counts_where_it_is_the_last_to_arrive(void **state)
 {
-    struct scene *s = scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_THROTTLED | FR_WITNESS_ARRIVAL);
+    struct scene *s =
+        scene(FR_FINDING_SLOW, FR_WITNESS_PEERS | FR_WITNESS_THROTTLED | FR_WITNESS_ARRIVAL);
 
     (void)state;
     s->in.step_now_s = 0.9; /* a load went away meanwhile: steps are even shorter than before */
@@ -209,7 +210,8 @@ static void slowness_needs_two_witnesses(void **state)
     assert_int_equal(decide(s), FR_CHOICE_ADVISE);
     s->f.witnesses |= FR_WITNESS_SILENCE; /* is none */
     assert_int_equal(decide(s), FR_CHOICE_ADVISE);
-    s->f.witnesses |= FR_WITNESS_ARRIVAL | FR_WITNESS_PAST; /* the same timing, looked at twice more */
+    s->f.witnesses |=
+        FR_WITNESS_ARRIVAL | FR_WITNESS_PAST; /* the same timing, looked at twice more */
     assert_int_equal(decide(s), FR_CHOICE_ADVISE);
     s->f.witnesses |= FR_WITNESS_THROTTLED;
     assert_int_equal(decide(s), FR_CHOICE_ISOLATE);
@@ -297,6 +299,22 @@ static void an_attempt_that_has_ended_is_started_again(void **state)
     assert_int_equal(decide(s), FR_CHOICE_RESTART);
 }
 
+static void one_node_is_spoken_of_as_one(void **state)
+{
+    struct scene *s = scene(FR_FINDING_DEAD, FR_WITNESS_GONE);
+
+    (void)state;
+    s->in.nodes_free = 1;
+    decide(s);
+    assert_non_null(strstr(s->d.reason, "1 spare node is free"));
+    s->in.nodes_free = 2;
+    decide(s);
+    assert_non_null(strstr(s->d.reason, "2 spare nodes are free"));
+    s->cfg.breaker_nodes = s->in.isolated_in_window = 1;
+    decide(s);
+    assert_non_null(strstr(s->d.reason, "1 node isolated"));
+}
+
 static double odd_number(struct fr_rng *r)
 {
     static const double odd[] = {NAN, INFINITY, -INFINITY, -1, 0, 1e-300, 1e300, 1, 30};
@@ -368,7 +386,7 @@ static void the_laws_hold_for_random_and_nonsensical_inputs(void **state)
                     s->f.kind == FR_FINDING_MISMATCH || s->f.kind == FR_FINDING_SLOW);
     }
     for (int c = 0; c < FR_CHOICES; c++)
-        assert_true(seen[c] > 1000);
+        assert_true(seen[c] > 500); /* the inputs reach all of them */
 }
 
 int main(void)
@@ -389,6 +407,7 @@ int main(void)
         cmocka_unit_test(the_breaker_stops_isolation_but_not_the_restart_of_a_dead_job),
         cmocka_unit_test(a_job_that_gets_nowhere_is_given_up),
         cmocka_unit_test(an_attempt_that_has_ended_is_started_again),
+        cmocka_unit_test(one_node_is_spoken_of_as_one),
         cmocka_unit_test(the_laws_hold_for_random_and_nonsensical_inputs),
     };
 

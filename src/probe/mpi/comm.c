@@ -6,6 +6,7 @@ struct fr_comm fr_comms[FR_SEG_COMMS];
 uint16_t fr_comm_cache[FR_COMM_CACHE];
 
 #define NOT_FOLLOWED ((void *)(uintptr_t)UINT32_MAX)
+#define LISTS        512 /* different member lists that are counted */
 #define CHUNK        256 /* ranks translated at a time: no allocation whatever the size */
 
 /* The member list being read: its hash and its arithmetic runs. */
@@ -62,15 +63,64 @@ static int read_members(MPI_Group g, int size, struct members *ret)
     return 0;
 }
 
-/* n-th with that list: the members create communicators in one order, so they agree. */
-static uint32_t instance_of(uint64_t hash, uint32_t size, uint32_t below)
+/* n-th with that list: the members create communicators in one order, so they agree. Counted for
+ * all that are created, followed or not. Returns UINT32_MAX when no more lists can be counted. */
+static uint32_t instance_of(uint64_t hash)
 {
-    uint32_t n = 0;
+    static struct {
+        uint64_t hash;
+        uint32_t made;
+    } lists[LISTS];
 
-    for (uint32_t i = 0; i < below; i++)
-        if (fr_probe.comms[i].members_hash == hash && fr_probe.comms[i].size == size)
-            n++;
-    return n;
+    for (uint32_t i = (uint32_t)(hash >> 32) % LISTS, tries = 0; tries < LISTS;
+         i = (i + 1) % LISTS, tries++) {
+        uint64_t seen = 0;
+
+        if (__atomic_compare_exchange_n(&lists[i].hash, &seen, hash, 0, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED) ||
+            seen == hash)
+            return __atomic_fetch_add(&lists[i].made, 1, __ATOMIC_RELAXED);
+    }
+    return UINT32_MAX;
+}
+
+/* A slot that was never used; then the one that was freed longest ago, if that is long enough for
+ * the agent to have read its end and nothing refers to it any more. FR_SEG_COMMS: none. *ret_since
+ * is when it was freed, 0: never used. */
+static uint32_t claim_slot(uint64_t *ret_since)
+{
+    uint32_t i = __atomic_load_n(&fr_probe.hdr->comm_used, __ATOMIC_RELAXED);
+    uint64_t now, t_last = 0;
+
+    while (i < FR_SEG_COMMS)
+        if (__atomic_compare_exchange_n(&fr_probe.hdr->comm_used, &i, i + 1, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED)) {
+            *ret_since = 0;
+            return i;
+        }
+    now = fr_ticks();
+    for (;;) {
+        uint64_t t = UINT64_MAX;
+
+        for (uint32_t k = 0; k < FR_SEG_COMMS; k++) {
+            uint64_t t_freed = __atomic_load_n(&fr_comms[k].t_freed, __ATOMIC_ACQUIRE);
+
+            if (t_freed > t_last && t_freed < t) {
+                t = t_freed;
+                i = k;
+            }
+        }
+        if (t == UINT64_MAX || t > now || fr_ticks_us(now - t) < FR_COMM_REST_US)
+            return FR_SEG_COMMS;
+        /* MPI lets requests outlive their communicator. */
+        t_last = t;
+        if (fr_comms[i].outstanding == 0 && !fr_request_holds(&fr_comms[i]) &&
+            __atomic_compare_exchange_n(&fr_comms[i].t_freed, &t, 0, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED)) {
+            *ret_since = t_last;
+            return i;
+        }
+    }
 }
 
 static void copy_name(struct fr_seg_comm *s, MPI_Comm c)
@@ -82,7 +132,7 @@ static void copy_name(struct fr_seg_comm *s, MPI_Comm c)
         return;
     if (n > (int)sizeof s->name - 1)
         n = (int)sizeof s->name - 1;
-    memset(s->name, 0, sizeof s->name);
+    memset(s->name, 0, sizeof s->name); /* also when it is set again, to a shorter one */
     memcpy(s->name, name, (size_t)n);
 }
 
@@ -92,21 +142,18 @@ static struct fr_comm *follow(MPI_Comm c)
     struct fr_seg_comm *s;
     struct fr_comm *m;
     MPI_Group g;
-    uint32_t i;
-    uint64_t v;
-    int size, rank, rc;
+    uint32_t i = FR_SEG_COMMS, instance;
+    uint64_t v, since = 0;
+    int size, rank;
 
     if (fr_pmpi.Comm_size(c, &size) != MPI_SUCCESS || fr_pmpi.Comm_rank(c, &rank) != MPI_SUCCESS ||
         fr_pmpi.Comm_group(c, &g) != MPI_SUCCESS)
         return NULL;
-    rc = read_members(g, size, &mem);
-    i = FR_SEG_COMMS;
-    if (rc == 0) {
-        i = __atomic_load_n(&fr_probe.hdr->comm_used, __ATOMIC_RELAXED);
-        while (i < FR_SEG_COMMS &&
-               !__atomic_compare_exchange_n(&fr_probe.hdr->comm_used, &i, i + 1, 0,
-                                            __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-            ;
+    if (read_members(g, size, &mem) == 0) {
+        mem.hash = mem.hash ? mem.hash : 1;
+        instance = instance_of(mem.hash);
+        if (instance != UINT32_MAX)
+            i = claim_slot(&since);
     }
     if (i >= FR_SEG_COMMS) {
         fr_pmpi.Group_free(&g);
@@ -118,6 +165,7 @@ static struct fr_comm *follow(MPI_Comm c)
     m->index = i;
     m->size = (uint32_t)size;
     m->rank = (uint32_t)rank;
+    m->enqueued = m->completed = m->done_mask = m->outstanding = m->beyond = 0;
     if (mem.too_many) {
         m->group = g; /* kept: peers are looked up in it */
         m->has_group = 1;
@@ -125,14 +173,16 @@ static struct fr_comm *follow(MPI_Comm c)
         fr_pmpi.Group_free(&g);
     }
     v = fr_version_open(&s->version);
-    fr_store(&s->instance, instance_of(mem.hash, m->size, i));
+    memset((char *)s + sizeof s->version, 0, sizeof *s - sizeof s->version);
+    fr_store(&s->t_since, since);
+    fr_store(&s->instance, instance);
     fr_store(&s->size, m->size);
     fr_store(&s->rank, m->rank);
     fr_store(&s->nruns, mem.nruns);
     memcpy(s->runs, mem.runs, sizeof s->runs);
     copy_name(s, c);
     fr_store(&s->root, UINT32_MAX);
-    fr_store(&s->members_hash, mem.hash ? mem.hash : 1);
+    fr_store(&s->members_hash, mem.hash);
     fr_version_close(&s->version, v);
     return m;
 }
@@ -157,6 +207,8 @@ static void mark_freed(struct fr_comm *m)
     v = fr_slot_open(m->slot);
     fr_store(&m->slot->freed, (uint64_t)1);
     fr_version_close(&m->slot->version, v);
+    /* Pairs with claim_slot: whoever sees the time sees all of the above. */
+    __atomic_store_n(&m->t_freed, fr_ticks(), __ATOMIC_RELEASE);
 }
 
 /* MPI tells of each end of a communicator here, whoever freed it. Its handle may be used again
@@ -254,6 +306,21 @@ int32_t fr_comm_peer(const struct fr_comm *m, int comm_rank)
     return -1;
 }
 
+/* The window lost completions, so it cannot say how far this rank is once the oldest operation is
+ * complete. What still runs says it, if the requests are all that runs (another thread may be
+ * inside a blocking call): `completed` would else stay behind until nothing runs. */
+static void catch_up(struct fr_comm *m, uint64_t seq, uint64_t left)
+{
+    uint64_t lowest, running, window;
+
+    if (fr_request_running(m, seq, &lowest, &running) != left || lowest <= m->completed)
+        return;
+    m->completed = lowest - 1;
+    window = m->enqueued - lowest; /* operations behind the lowest one */
+    m->done_mask = ~running & (window < 64 ? (1ull << window) - 1 : UINT64_MAX);
+    m->beyond = window > 64;
+}
+
 void fr_comm_complete_slow(struct fr_comm *m, uint64_t seq, uint64_t t)
 {
     struct fr_seg_comm *s = m->slot;
@@ -266,15 +333,19 @@ void fr_comm_complete_slow(struct fr_comm *m, uint64_t seq, uint64_t t)
     if (fr_likely(left == 0)) {
         /* Nothing is under way: whatever the window below could not hold is complete too. */
         m->completed = m->enqueued;
-        m->done_mask = 0;
+        m->done_mask = m->beyond = 0;
     } else if (ahead == 1) {
         do {
             m->completed++;
             ahead = m->done_mask & 1;
             m->done_mask >>= 1;
         } while (ahead);
+        if (fr_unlikely(m->beyond))
+            catch_up(m, seq, left);
     } else if (ahead > 1 && ahead <= 65) {
         m->done_mask |= 1ull << (ahead - 2);
+    } else if (seq > m->completed && ahead > 65) {
+        m->beyond++;
     }
     fr_store(&s->completed, m->completed);
     fr_store(&s->t_completed, t);

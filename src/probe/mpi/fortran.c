@@ -200,7 +200,7 @@ FUNCTION(finalize, FINALIZE, MPI_Fint *ierr)
     int on = fr_call_begin_on(&k, fr_mpi.comm_world);
 
     if (on)
-        coll_enter(&k, FR_OP_BARRIER, -1, 0, FR_NO_TYPE);
+        coll_enter(&k, FR_OP_FINALIZE, -1, 0, FR_NO_TYPE);
     fr_mpi_finalizing();
     REAL(finalize)(ierr);
     if (on)

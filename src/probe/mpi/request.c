@@ -38,6 +38,38 @@ uint32_t fr_request_find(MPI_Request request)
     return FR_NO_REQUEST;
 }
 
+uint64_t fr_request_running(const struct fr_comm *m, uint64_t seq, uint64_t *ret_lowest,
+                            uint64_t *ret_mask)
+{
+    uint64_t n = 0, lowest = UINT64_MAX, mask = 0;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < FR_REQUESTS; i++) {
+            const struct fr_request *q = &requests[i];
+
+            if (__atomic_load_n(&keys[i], __ATOMIC_ACQUIRE) <= RESERVED || q->comm != m ||
+                !q->active || q->op >= FR_OP_SEND || q->seq == seq)
+                continue;
+            if (pass == 0) {
+                n++;
+                lowest = q->seq < lowest ? q->seq : lowest;
+            } else if (q->seq > lowest && q->seq - lowest <= 64) {
+                mask |= 1ull << (q->seq - lowest - 1);
+            }
+        }
+    *ret_lowest = lowest;
+    *ret_mask = mask;
+    return n;
+}
+
+int fr_request_holds(const struct fr_comm *m)
+{
+    for (uint32_t i = 0; i < FR_REQUESTS; i++)
+        if (__atomic_load_n(&keys[i], __ATOMIC_ACQUIRE) > RESERVED && requests[i].comm == m)
+            return 1;
+    return 0;
+}
+
 static uint32_t reserve(uintptr_t key)
 {
     uint32_t b = bucket_of(key);

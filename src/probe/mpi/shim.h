@@ -31,6 +31,8 @@
 #define FR_NO_REQUEST   UINT32_MAX
 #define FR_REQUESTS     8192 /* requests that are followed at a time, a power of two */
 #define FR_REQUEST_WAYS 8    /* of a bucket: eight keys are one cache line */
+#define FR_COMM_REST_US                                                                            \
+    1000000u /* a freed slot is left alone so long: the agent has read it by then */
 
 /* The real functions. */
 struct fr_pmpi {
@@ -82,6 +84,8 @@ struct fr_comm {
     uint64_t enqueued, completed;
     uint64_t done_mask;   /* bit i: operation completed + 2 + i is complete, ahead of others */
     uint64_t outstanding; /* enqueued and not complete */
+    uint64_t beyond;      /* completions that done_mask could not hold */
+    uint64_t t_freed;     /* ticks; 0: not freed, or the slot is in use again */
     MPI_Group group;      /* only when the members do not fit in the slot's runs */
     int has_group;
 };
@@ -143,7 +147,6 @@ void fr_comm_created(MPI_Comm c) FR_HIDDEN;
 void fr_comm_named(MPI_Comm c) FR_HIDDEN;
 int32_t fr_comm_peer(const struct fr_comm *m, int comm_rank) FR_HIDDEN;
 void fr_comm_complete_slow(struct fr_comm *m, uint64_t seq, uint64_t t) FR_HIDDEN;
-void fr_comm_forget(MPI_Comm c) FR_HIDDEN;
 
 /* The slot's progress is written by whoever calls on it: one at a time, but for a completion in
  * one thread beside a call in another. Only then does the writer wait for its turn, and not
@@ -204,6 +207,13 @@ void fr_request_start(uint32_t id, uint64_t t) FR_HIDDEN;
 void fr_request_end(uint32_t id, struct fr_lane *l, uint64_t t, int failed, int source) FR_HIDDEN;
 void fr_request_remove(uint32_t id) FR_HIDDEN;
 struct fr_request *fr_request_at(uint32_t id) FR_HIDDEN;
+/* The running collectives of a communicator but `seq`: how many are followed, and their numbers
+ * (the lowest, and those of the 64 behind it as done_mask counts them). Looks at the whole table.
+ */
+uint64_t fr_request_running(const struct fr_comm *m, uint64_t seq, uint64_t *ret_lowest,
+                            uint64_t *ret_mask) FR_HIDDEN;
+/* 1 when a request of this communicator is followed, running or prepared. */
+int fr_request_holds(const struct fr_comm *m) FR_HIDDEN;
 
 #define FR_COMM_CACHE 512
 extern uint16_t fr_comm_cache[FR_COMM_CACHE] FR_HIDDEN; /* index + 1 of fr_comms */

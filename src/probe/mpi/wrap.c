@@ -144,15 +144,16 @@ FR_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provid
     return rc;
 }
 
-/* Collective over the world, and numbered there: who comes here while the others are in another
- * collective shows as what it is, a mismatch. */
+/* Collective over the world, and numbered there: who comes here while the others wait in another
+ * collective will never join it, and is named for that. No barrier: its end, after the teardown,
+ * is not the same moment on all ranks. */
 FR_EXPORT int MPI_Finalize(void)
 {
     struct fr_call k;
     int rc, on = fr_call_begin_on(&k, fr_mpi.comm_world);
 
     if (on)
-        coll_enter(&k, FR_OP_BARRIER, -1, 0, FR_NO_TYPE);
+        coll_enter(&k, FR_OP_FINALIZE, -1, 0, FR_NO_TYPE);
     fr_mpi_finalizing();
     rc = fr_pmpi.Finalize();
     if (on)

@@ -229,11 +229,49 @@ static void overflow(void)
         MPI_Isend(&out[i], 1, MPI_INT, 1 - rank, i, W, &q[MANY + i]);
     MPI_Waitall(2 * MANY, q, MPI_STATUSES_IGNORE);
     for (int i = 0; i < COMMS; i++) {
-        MPI_Comm_dup(W, &c);
+        MPI_Comm_dup(W, &c); /* and kept: a freed one would make room */
         MPI_Barrier(c);
-        MPI_Comm_free(&c);
     }
     MPI_Barrier(W);
+}
+
+/* Of 200 operations the first and the 180th run longest, and the first one ends. */
+static void window(void)
+{
+    enum { FLIGHT = 200, LAST = 180 };
+    MPI_Request q[FLIGHT + 1];
+    int in[FLIGHT + 1] = {0}, out[FLIGHT + 1];
+
+    for (int i = 1; i <= FLIGHT; i++)
+        MPI_Iallreduce(&in[i], &out[i], 1, MPI_INT, MPI_SUM, W, &q[i]);
+    for (int i = FLIGHT; i >= 1; i--)
+        if (i != LAST)
+            MPI_Wait(&q[i], MPI_STATUS_IGNORE);
+    touch("done");
+    await("go");
+    MPI_Wait(&q[LAST], MPI_STATUS_IGNORE);
+}
+
+/* More communicators than slots, one after the other; a receive outlives its own. */
+static void turnover(void)
+{
+    int a = rank, b = -1;
+    MPI_Request q;
+    MPI_Comm c;
+
+    MPI_Comm_dup(W, &c);
+    MPI_Irecv(&b, 1, MPI_INT, 1 - rank, 0, c, &q);
+    MPI_Send(&a, 1, MPI_INT, 1 - rank, 0, c);
+    MPI_Comm_free(&c);
+    for (int i = 0; i < 500; i++) {
+        if (i == 250)
+            usleep(1200000); /* a slot rests for a second */
+        MPI_Comm_dup(W, &c);
+        for (int k = 0; k <= i % 3; k++)
+            MPI_Barrier(c);
+        MPI_Comm_free(&c);
+    }
+    MPI_Wait(&q, MPI_STATUS_IGNORE);
 }
 
 static void forks(void)
@@ -263,7 +301,8 @@ int main(int argc, char **argv)
                      {"persistent", persistent}, {"p2p", p2p},
                      {"comms", comms},           {"threads", threads},
                      {"blocked", blocked},       {"forks", forks},
-                     {"overflow", overflow}};
+                     {"overflow", overflow},     {"window", window},
+                     {"turnover", turnover}};
     const char *name = argc > 1 ? argv[1] : "";
     int provided;
 

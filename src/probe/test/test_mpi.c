@@ -357,6 +357,53 @@ static void what_finds_no_room_is_counted_and_the_rest_stays_right(void **state)
     assert_int_equal(job_end(&j), 0);
 }
 
+static void operations_that_end_far_out_of_order_leave_progress_exact(void **state)
+{
+    struct job j;
+
+    (void)state;
+    job_start(&j, "mpi_job", "window", 2, NULL);
+    job_done(&j);
+    for (int r = 0; r < 2; r++) {
+        const struct fr_seg_comm *w = job_comm(&j, r, job_hash(four, 2), 0);
+
+        assert_int_equal(w->enqueued, 200);
+        assert_int_equal(w->completed, 180 - 1); /* the 180th is the oldest that runs */
+    }
+    assert_int_equal(job_end(&j), 0);
+}
+
+static void slots_of_freed_communicators_are_given_to_later_ones(void **state)
+{
+    struct job j;
+
+    (void)state;
+    job_start(&j, "mpi_job", "turnover", 2, NULL);
+    job_done(&j);
+    for (int r = 0; r < 2; r++) {
+        const struct fr_seg_header *h = fr_segment_header(j.seg[r]);
+        const struct fr_seg_comm *c;
+        struct fr_record got[4];
+
+        assert_int_equal(h->comm_used, FR_SEG_COMMS);
+        assert_int_equal(h->dropped, 0);
+        /* The 500th: instance 501 of that list, with 1 + 499 % 3 barriers. */
+        c = job_comm(&j, r, job_hash(four, 2), 501);
+        assert_non_null(c);
+        assert_int_equal(c->completed, 2);
+        assert_int_equal(c->freed, 1);
+        assert_true(c->t_since > 0);
+        assert_null(
+            job_comm(&j, r, job_hash(four, 2), 2)); /* freed long ago: its slot is another's */
+        c = job_comm(&j, r, job_hash(four, 2), 1);  /* a request held on to this one */
+        assert_non_null(c);
+        assert_int_equal(records_of(&j, r, FR_OP_RECV, got, 4), 1);
+        assert_ptr_equal(fr_segment_comm(j.seg[r], got[0].comm), c);
+        assert_int_equal(got[0].peer, 1 - r);
+    }
+    assert_int_equal(job_end(&j), 0);
+}
+
 static void preloaded_into_a_program_without_mpi_it_does_nothing(void **state)
 {
     char dir[] = "/tmp/fr-none-XXXXXX", cmd[1200];
@@ -401,6 +448,8 @@ int main(void)
         cmocka_unit_test(a_child_of_fork_does_not_write_into_its_parents_segment),
         cmocka_unit_test(a_job_that_nobody_watches_runs_as_if_there_were_no_shim),
         cmocka_unit_test(what_finds_no_room_is_counted_and_the_rest_stays_right),
+        cmocka_unit_test(operations_that_end_far_out_of_order_leave_progress_exact),
+        cmocka_unit_test(slots_of_freed_communicators_are_given_to_later_ones),
         cmocka_unit_test(preloaded_into_a_program_without_mpi_it_does_nothing),
         cmocka_unit_test(level_hang_still_numbers_everything_but_reads_no_run_queue),
     };

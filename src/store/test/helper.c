@@ -127,7 +127,8 @@ static uint64_t fill_integer(struct fr_rng *r)
     case FR_ROW_INCIDENT:                                                                          \
         I(incident.id) N(incident.job) I(incident.attempt) I(incident.epoch)                       \
         I(incident.finding_key) N(incident.kind) N(incident.subject) N(incident.cause)             \
-        N(incident.node) I(incident.rank) D(incident.confidence) D(incident.ratio)                 \
+        N(incident.node) N(incident.group_key) I(incident.victims) I(incident.rank)                \
+        D(incident.confidence) D(incident.ratio)                                                   \
         D(incident.cost_ratio) I(incident.witnesses) I(incident.onset_unix_ns)                     \
         I(incident.named_unix_ns) I(incident.closed_unix_ns) I(incident.last_move_unix_ns)         \
         I(incident.onset_step) I(incident.named_step) T(incident.evidence)                         \
@@ -135,8 +136,8 @@ static uint64_t fill_integer(struct fr_rng *r)
     case FR_ROW_DECISION:                                                                          \
         I(decision.id) I(decision.incident) N(decision.job) I(decision.attempt)                    \
         N(decision.choice) N(decision.mode) N(decision.node) N(decision.actor)                     \
-        D(decision.cost_stay_s) D(decision.cost_restart_s) I(decision.decided_unix_ns)             \
-        T(decision.reason) break;                                                                  \
+        D(decision.cost_stay_s) D(decision.cost_restart_s) I(decision.wait_until_step)             \
+        I(decision.decided_unix_ns) T(decision.reason) break;                                                                  \
     case FR_ROW_ACTION:                                                                            \
         I(action.decision) N(action.kind) N(action.target) N(action.state)                         \
         I(action.started_unix_ns) I(action.ended_unix_ns) T(action.detail) break;                  \

@@ -112,7 +112,7 @@ static void a_newer_schema_is_refused_with_what_to_do(void **state)
     run_sql(file, "PRAGMA user_version = 9; PRAGMA wal_checkpoint(TRUNCATE)");
     assert_int_equal(fr_fs_read(file, 1 << 28, &before, NULL), 0);
     assert_refused(file, -EPROTO,
-                   "runs.db: ledger has schema 9, this program knows up to 1 (upgrade "
+                   "runs.db: ledger has schema 9, this program knows up to 2 (upgrade "
                    "fullrank-controller, or give"
                    " another --state)");
     assert_int_equal(fr_ledger_reader_open(file, &rd, &err), -EPROTO);
@@ -243,6 +243,45 @@ static void a_file_of_schema_0_is_brought_up_to_date_once(void **state)
     assert_int_equal(count_rows(file, FR_ROW_JOB), 0);
 }
 
+static int see_incident(const void *row, void *arg)
+{
+    const struct fr_row_incident *r = row;
+
+    if (r->id != 7)
+        return 0;
+    assert_string_equal(r->kind, "hang");
+    assert_int_equal(r->named_step, 41);
+    assert_string_equal(r->group_key, "");
+    assert_int_equal(r->victims, 0);
+    ++*(int *)arg;
+    return 0;
+}
+
+static void a_ledger_of_schema_1_keeps_its_rows_and_gets_the_new_columns(void **state)
+{
+    struct fr_row_incident old = {.id = 7, .kind = "hang", .named_step = 41, .victims = 5};
+    struct fr_row_incident new = {.id = 8, .kind = "slow", .group_key = "tp.0", .victims = 6};
+    struct fr_ledger_reader *rd = NULL;
+    struct fr_ledger *lg = must_open(file);
+    int seen = 0;
+
+    (void)state;
+    fr_ledger_append(lg, FR_ROW_INCIDENT, &old);
+    fr_ledger_close(lg);
+    run_sql(file, "ALTER TABLE incidents DROP COLUMN group_key;"
+                  "ALTER TABLE incidents DROP COLUMN victims;"
+                  "ALTER TABLE decisions DROP COLUMN wait_until_step; PRAGMA user_version = 1");
+    lg = must_open(file);
+    fr_ledger_append(lg, FR_ROW_INCIDENT, &new);
+    fr_ledger_close(lg);
+    assert_int_equal(
+        ask_integer(file, "SELECT victims FROM incidents WHERE group_key = 'tp.0' AND id = 8"), 6);
+    assert_int_equal(fr_ledger_reader_open(file, &rd, NULL), 0);
+    assert_int_equal(fr_ledger_each(rd, FR_ROW_INCIDENT, NULL, 0, see_incident, &seen, NULL), 0);
+    assert_int_equal(seen, 1);
+    fr_ledger_reader_close(rd);
+}
+
 static void a_reader_is_refused_what_is_not_there_or_not_yet_a_ledger(void **state)
 {
     struct fr_ledger_reader *rd = NULL;
@@ -293,6 +332,7 @@ int main(void)
         IN_A_FOLDER(a_damaged_ledger_is_refused_in_one_sentence_and_left_as_it_was),
         IN_A_FOLDER(an_unwritable_or_absent_folder_is_told),
         IN_A_FOLDER(a_file_of_schema_0_is_brought_up_to_date_once),
+        IN_A_FOLDER(a_ledger_of_schema_1_keeps_its_rows_and_gets_the_new_columns),
         IN_A_FOLDER(a_reader_is_refused_what_is_not_there_or_not_yet_a_ledger),
         IN_A_FOLDER(a_reader_needs_no_right_to_write),
     };
