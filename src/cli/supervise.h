@@ -48,8 +48,9 @@ int fr_supervise_run(const struct fr_supervise *s);
  * started. */
 int fr_supervise_lead(char *const *argv, const char *state_dir, int *ret_code, struct fr_err *err);
 
-/* After the supervisor `pid`, dead by signal `sig` and not yet reaped: end what is left of its session,
- * remove the attempt's folder, say so. A job without an owner would hold the cores for good. */
+/* After the supervisor `pid`, dead by signal `sig` and not yet reaped: end what is left of its
+ * session, remove the attempt's folder, say so. A job without an owner would hold the cores for
+ * good. */
 void fr_supervise_clean(pid_t pid, int sig, const char *state_dir);
 
 #endif /* FR_CLI_SUPERVISE_H */
