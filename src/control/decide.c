@@ -89,6 +89,8 @@ static void fill_input(struct fr_ctl *c, struct fr_cjob *j, const struct fr_cinc
     struct fr_judge_summary sum;
 
     fr_judge_summary(j->judge, &sum);
+    /* owns_restarts: every job that is known here has a supervisor of ours, which starts its
+     * attempts. */
     *in = (struct fr_policy_input){.mode = j->mode,
                                    .owns_restarts = true,
                                    .finding = f,
@@ -199,9 +201,10 @@ static void make_verdict_finding(const struct fr_cjob *j, int application, struc
     f->confidence = 0.5;
     f->witnesses = FR_WITNESS_LAUNCHER;
     f->nlines = 1;
-    snprintf(f->line[0], sizeof f->line[0], "the launcher ended with %s %d: %.120s",
+    snprintf(f->line[0], sizeof f->line[0], "the launcher ended with %s %d%s%.120s",
              a->exit_signal > 0 ? "signal" : "code",
-             a->exit_signal > 0 ? a->exit_signal : a->exit_code, a->end_reason);
+             a->exit_signal > 0 ? a->exit_signal : a->exit_code, a->end_reason[0] ? ": " : "",
+             a->end_reason);
 }
 
 void fr_decide(struct fr_ctl *c, struct fr_cjob *j, struct fr_cincident *i)
