@@ -204,6 +204,7 @@ static void end_unhelped(struct fr_ctl *c, struct fr_cjob *j, const struct fr_de
 static void make_verdict_finding(const struct fr_cjob *j, int application, struct fr_finding *f)
 {
     const struct fr_cattempt *a = &j->attempts[j->nattempts - 1];
+    char how[40];
 
     memset(f, 0, sizeof *f);
     f->key = 1;
@@ -214,10 +215,13 @@ static void make_verdict_finding(const struct fr_cjob *j, int application, struc
     f->confidence = 0.5;
     f->witnesses = FR_WITNESS_LAUNCHER;
     f->nlines = 1;
-    snprintf(f->line[0], sizeof f->line[0], "the launcher ended with %s %d%s%.120s",
-             a->exit_signal > 0 ? "signal" : "code",
-             a->exit_signal > 0 ? a->exit_signal : a->exit_code, a->end_reason[0] ? ": " : "",
-             a->end_reason);
+    if (a->exit_signal <= 0 && a->exit_code < 0)
+        snprintf(how, sizeof how, ", how is not known");
+    else
+        snprintf(how, sizeof how, " with %s %d", a->exit_signal > 0 ? "signal" : "code",
+                 a->exit_signal > 0 ? a->exit_signal : a->exit_code);
+    snprintf(f->line[0], sizeof f->line[0], "the launcher ended%s%s%.120s", how,
+             a->end_reason[0] ? ": " : "", a->end_reason);
 }
 
 void fr_decide(struct fr_ctl *c, struct fr_cjob *j, struct fr_cincident *i)

@@ -643,6 +643,27 @@ static void nodes_are_placed_healthy_first_by_number_and_probation_last(void **s
     assert_int_equal(fr_fleet_place(w->c, j, out), 1);
 }
 
+static void an_end_that_names_no_rank_is_told_in_the_launchers_words(void **state)
+{
+    struct world *w = *state;
+    struct fr_cjob *j = running_job(w);
+    Fullrank__SuperviseReport r;
+
+    base_supervise(w, &r, "j1", 11);
+    r.attempt = 1;
+    r.epoch = 1;
+    r.state = FULLRANK__ATTEMPT_STATE__ATTEMPT_ENDED;
+    r.ended_unix_ns = fr_ctl_now_unix(w->c);
+    r.exit_code = 132;
+    fullrank__supervise_order__free_unpacked(supervise(w, &r, NULL), NULL);
+    for (int k = 0; k < 80 && !w->c->ndecisions; k++)
+        tick(w);
+    assert_int_equal(j->attempts[0].exit_code, 132);
+    assert_int_equal(w->c->ndecisions, 1);
+    assert_non_null(
+        strstr(w->c->decisions[0]->reason, "the launcher ended with code 132; no node is named"));
+}
+
 static void nodes_are_listed_by_name_and_number_whoever_was_heard_first(void **state)
 {
     static const char *const HEARD[] = {"n10", "n2", "login", "n1"};
@@ -794,6 +815,7 @@ int main(void)
         WORLD_TEST(a_supervisor_that_went_on_alone_is_followed),
         WORLD_TEST(a_lost_job_holds_its_nodes_while_anything_of_it_may_run_and_no_longer),
         WORLD_TEST(nodes_are_placed_healthy_first_by_number_and_probation_last),
+        WORLD_TEST(an_end_that_names_no_rank_is_told_in_the_launchers_words),
         WORLD_TEST(nodes_are_listed_by_name_and_number_whoever_was_heard_first),
         WORLD_TEST(a_suspicion_does_not_end_probation),
         WORLD_TEST(one_cause_is_one_incident_from_suspicion_to_end),
