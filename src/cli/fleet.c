@@ -2,6 +2,7 @@
 /* fleet.c - see fleet.h */
 #include "cli/fleet.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -28,7 +31,15 @@
 #define END_S         5.0
 #define BACKOFF_MIN_S 0.1
 #define BACKOFF_MAX_S 5.0
+#define SHM_PREFIX    "fullrank-fleet-"
+#define STALE_AFTER_S 60   /* a folder so young may not be locked yet */
 #define SETTLED_S     10.0 /* a daemon that lived so long starts again at once */
+
+static void closedirp(DIR **d)
+{
+    if (*d)
+        closedir(*d);
+}
 
 struct daemon {
     char name[32];
@@ -42,6 +53,7 @@ struct daemon {
 struct fr_fleet {
     char dir[200], shm[200], server[64], token_file[256], token[256];
     struct daemon *daemons; /* [0]: the controller */
+    int shm_fd;             /* holds the lock that says that shm is in use */
     size_t n;
     bool verbose;
     const char *const *env;
@@ -183,6 +195,8 @@ void fr_fleet_stop(struct fr_fleet *f)
         return;
     end_all(f);
     fr_fs_remove_tree(f->shm, NULL);
+    if (f->shm_fd >= 0)
+        close(f->shm_fd);
     for (size_t i = 0; i < f->n; i++)
         for (int k = 0; k < f->daemons[i].argc; k++)
             free(f->daemons[i].argv[k]);
@@ -190,14 +204,47 @@ void fr_fleet_stop(struct fr_fleet *f)
     free(f);
 }
 
+/* Folders of fleets that were killed: nobody holds their lock. What a job still has mapped stays
+ * with it. */
+static void sweep_stale(void)
+{
+    FR_CLEANUP(closedirp) DIR *dir = opendir("/dev/shm");
+    struct dirent *d;
+
+    while (dir && (d = readdir(dir))) {
+        char path[300];
+        struct stat st;
+        int fd;
+
+        if (strncmp(d->d_name, SHM_PREFIX, strlen(SHM_PREFIX)) != 0)
+            continue;
+        snprintf(path, sizeof path, "/dev/shm/%s/lock", d->d_name);
+        fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (fd < 0)
+            continue;
+        snprintf(path, sizeof path, "/dev/shm/%s", d->d_name);
+        if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && S_ISREG(st.st_mode) &&
+            time(NULL) - st.st_ctime > STALE_AFTER_S && flock(fd, LOCK_EX | LOCK_NB) == 0)
+            fr_fs_remove_tree(path, NULL);
+        close(fd);
+    }
+}
+
 /* Where segments lie: in memory, so that no disk is written for every record. */
 static int make_shm(struct fr_fleet *f, struct fr_err *err)
 {
-    snprintf(f->shm, sizeof f->shm, "/dev/shm/fullrank-fleet-XXXXXX");
+    char lock[224];
+
+    sweep_stale();
+    snprintf(f->shm, sizeof f->shm, "/dev/shm/" SHM_PREFIX "XXXXXX");
     if (access("/dev/shm", W_OK | X_OK) < 0)
         snprintf(f->shm, sizeof f->shm, "%.150s/probe-XXXXXX", f->dir);
     if (!mkdtemp(f->shm))
         return fr_fail(err, -errno, "%s: %s", f->shm, strerror(errno));
+    snprintf(lock, sizeof lock, "%s/lock", f->shm);
+    f->shm_fd = open(lock, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (f->shm_fd >= 0)
+        flock(f->shm_fd, LOCK_SH); /* without it the folder is only never swept */
     return 0;
 }
 
@@ -326,6 +373,7 @@ int fr_fleet_start(const struct fr_fleet_options *opt, struct fr_fleet **ret, st
     snprintf(log, sizeof log, "%s/log", f->dir);
     f->verbose = opt->verbose;
     f->env = opt->env;
+    f->shm_fd = -1;
     f->n = 1; /* the controller alone, so far */
     f->daemons = fr_xcalloc((size_t)opt->nodes + 1, sizeof *f->daemons);
     fr_fs_read("/proc/sys/kernel/random/boot_id", 64, &machine, NULL);
