@@ -338,7 +338,7 @@ static void bound_attempts(struct weighing *w)
     if (limit && in->attempts >= limit)
         snprintf(why, sizeof why, "%u of %u attempts are used", in->attempts, limit);
     else if (idle && in->attempts_without_step >= idle)
-        snprintf(why, sizeof why, "%u attempts in a row have made no new step (limit %u)",
+        snprintf(why, sizeof why, "%u attempts in a row have made no progress (limit %u)",
                  in->attempts_without_step, idle);
     else
         return;

@@ -379,7 +379,7 @@ static void a_program_that_marks_no_steps_and_fails_at_once_is_given_up(void **s
     run_ticks(&w, 40);
     assert_int_equal(w.c->jobs[0]->state, FR_JOB_FAILED);
     assert_int_equal(w.c->jobs[0]->nattempts, 3);
-    assert_non_null(strstr(w.c->jobs[0]->note, "made no new step"));
+    assert_non_null(strstr(w.c->jobs[0]->note, "made no progress"));
     end(&w);
 }
 
