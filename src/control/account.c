@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/xalloc.h"
+#include "control/jobs.h"
 #include "control/steps.h"
 #include "fullrank/fullrank.h"
 
@@ -21,6 +22,7 @@ static size_t fill_attempts(const struct fr_cjob *j, struct fr_gp_attempt *out, 
         out[i].start_ns = a->start_unix_ns ? a->start_unix_ns : now;
         out[i].end_ns = a->end_unix_ns ? a->end_unix_ns : j->ended_unix_ns ? now : 0;
         out[i].stop_ns = a->stop_unix_ns;
+        out[i].moved_ns = fr_job_marks_steps(j) ? 0 : a->first_move_unix_ns;
         if (out[i].end_ns && out[i].end_ns < out[i].start_ns)
             out[i].end_ns = out[i].start_ns;
     }

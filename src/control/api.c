@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/units.h"
+#include "base/xalloc.h"
 #include "control/api_json.h"
 #include "control/bundles.h"
 #include "control/fleet.h"
@@ -224,14 +225,16 @@ static int goodput_doc(struct fr_ctl *c, const struct fr_api_call *call, struct 
 
 static int nodes_doc(struct fr_ctl *c, const struct fr_api_call *call, struct fr_buf *out)
 {
+    FR_CLEANUP(fr_freep) struct fr_cnode **nodes = fr_xcalloc(c->nnodes + 1, sizeof *nodes);
     struct fr_jsonw w;
 
     (void)call;
+    fr_fleet_list(c, nodes);
     fr_json_top(&w, out, FR_ROUTE_ROWS[FR_ROUTE_NODES].schema);
     fr_jsonw_arr(&w, "items");
     for (uint32_t i = 0; i < c->nnodes; i++) {
         fr_jsonw_obj(&w, NULL);
-        fr_json_node_members(c, &w, c->nodes[i]);
+        fr_json_node_members(c, &w, nodes[i]);
         fr_jsonw_end_obj(&w);
     }
     fr_jsonw_end_arr(&w);

@@ -9,6 +9,7 @@
 
 #include "control/account.h"
 #include "control/ingest.h"
+#include "control/jobs.h"
 #include "control/steps.h"
 #include "fullrank/fullrank.h"
 #include "model/op.h"
@@ -176,6 +177,19 @@ void fr_json_groups(struct fr_jsonw *w, const char *key, const struct fr_cjob *j
     fr_jsonw_end_arr(w);
 }
 
+static const char *bucket_text(const struct fr_cjob *j, enum fr_bucket b)
+{
+    if (!fr_job_marks_steps(j) && fr_job_has_moved(j)) {
+        if (b == FR_BUCKET_LAUNCH)
+            return "From the start of the processes to the first collective that all ranks "
+                   "completed.";
+        if (b == FR_BUCKET_OTHER)
+            return "All that the program did from then on: it marks no steps, so what of it was "
+                   "productive is not known.";
+    }
+    return fr_bucket_text(b);
+}
+
 void fr_json_goodput_members(struct fr_jsonw *w, const struct fr_cjob *j)
 {
     const struct fr_gp_account *g = &j->account;
@@ -198,7 +212,7 @@ void fr_json_goodput_members(struct fr_jsonw *w, const struct fr_cjob *j)
         fr_jsonw_num(w, "seconds", (double)g->bucket_ns[b] * 1e-9);
         fr_jsonw_num(w, "ratio",
                      g->wall_ns ? (double)g->bucket_ns[b] / (double)g->wall_ns : (double)NAN);
-        fr_jsonw_str(w, "text", fr_bucket_text((enum fr_bucket)b));
+        fr_jsonw_str(w, "text", bucket_text(j, (enum fr_bucket)b));
         fr_jsonw_end_obj(w);
     }
     fr_jsonw_end_arr(w);

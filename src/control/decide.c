@@ -14,13 +14,26 @@
 #include "control/publish.h"
 
 #define DEAD_GRACE_NS 700000000ull  /* for the launcher to say how a process ended */
+#define RAN_NS        10000000000ll /* an attempt that marks no steps got somewhere after so long */
 #define SAY_AGAIN_NS  30000000000ll /* the same choice with other costs is told at most so often */
 
-static uint32_t without_step(const struct fr_cjob *j)
+/* It made a step or, where none are ever marked, ran for a while. */
+static bool got_somewhere(const struct fr_ctl *c, const struct fr_cjob *j,
+                          const struct fr_cattempt *a)
+{
+    int64_t until = a->stop_unix_ns ? a->stop_unix_ns : fr_ctl_now_unix(c);
+
+    if (a->first_step_unix_ns)
+        return true;
+    return !fr_job_marks_steps(j) && a->first_move_unix_ns &&
+           until - a->first_move_unix_ns >= RAN_NS;
+}
+
+static uint32_t without_step(const struct fr_ctl *c, const struct fr_cjob *j)
 {
     uint32_t n = 0;
 
-    for (uint32_t k = j->nattempts; k-- > 0 && !j->attempts[k].first_step_unix_ns;)
+    for (uint32_t k = j->nattempts; k-- > 0 && !got_somewhere(c, j, &j->attempts[k]);)
         n++;
     return n;
 }
@@ -90,12 +103,14 @@ static void fill_input(struct fr_ctl *c, struct fr_cjob *j, const struct fr_cinc
     struct fr_judge_summary sum;
 
     fr_judge_summary(j->judge, &sum);
+    /* owns_restarts: every job that is known here has a supervisor of ours, which starts its
+     * attempts. */
     *in = (struct fr_policy_input){.mode = j->mode,
                                    .owns_restarts = true,
                                    .finding = f,
                                    .attempts = j->nattempts,
                                    .max_attempts = j->max_attempts,
-                                   .attempts_without_step = without_step(j),
+                                   .attempts_without_step = without_step(c, j),
                                    .step = j->step_done,
                                    .total_steps = j->total_steps,
                                    .last_checkpoint = j->checkpoint_step,
@@ -190,6 +205,7 @@ static void end_unhelped(struct fr_ctl *c, struct fr_cjob *j, const struct fr_de
 static void make_verdict_finding(const struct fr_cjob *j, int application, struct fr_finding *f)
 {
     const struct fr_cattempt *a = &j->attempts[j->nattempts - 1];
+    char how[40];
 
     memset(f, 0, sizeof *f);
     f->key = 1;
@@ -200,9 +216,13 @@ static void make_verdict_finding(const struct fr_cjob *j, int application, struc
     f->confidence = 0.5;
     f->witnesses = FR_WITNESS_LAUNCHER;
     f->nlines = 1;
-    snprintf(f->line[0], sizeof f->line[0], "the launcher ended with %s %d: %.120s",
-             a->exit_signal > 0 ? "signal" : "code",
-             a->exit_signal > 0 ? a->exit_signal : a->exit_code, a->end_reason);
+    if (a->exit_signal <= 0 && a->exit_code < 0)
+        snprintf(how, sizeof how, ", how is not known");
+    else
+        snprintf(how, sizeof how, " with %s %d", a->exit_signal > 0 ? "signal" : "code",
+                 a->exit_signal > 0 ? a->exit_signal : a->exit_code);
+    snprintf(f->line[0], sizeof f->line[0], "the launcher ended%s%s%.120s", how,
+             a->end_reason[0] ? ": " : "", a->end_reason);
 }
 
 void fr_decide(struct fr_ctl *c, struct fr_cjob *j, struct fr_cincident *i)

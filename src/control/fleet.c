@@ -186,15 +186,20 @@ static int order_of(enum fr_node_state s)
     return s == FR_NODE_HEALTHY ? 0 : s == FR_NODE_PROBATION ? 1 : 2;
 }
 
+static int by_name(const void *pa, const void *pb)
+{
+    const struct fr_cnode *a = *(struct fr_cnode *const *)pa, *b = *(struct fr_cnode *const *)pb;
+    int numbers = compare_names(a->name, b->name);
+
+    return numbers ? numbers : strcmp(a->name, b->name);
+}
+
 static int compare_nodes(const void *pa, const void *pb)
 {
     const struct fr_cnode *a = *(struct fr_cnode *const *)pa, *b = *(struct fr_cnode *const *)pb;
     int oa = order_of(a->state), ob = order_of(b->state);
-    int byname = compare_names(a->name, b->name);
 
-    if (oa != ob)
-        return oa - ob;
-    return byname ? byname : strcmp(a->name, b->name);
+    return oa != ob ? oa - ob : by_name(pa, pb);
 }
 
 static int holds(struct fr_cnode *const *list, uint32_t n, const struct fr_cnode *x)
@@ -244,6 +249,14 @@ uint32_t fr_fleet_place(struct fr_ctl *c, struct fr_cjob *j, struct fr_cnode **o
             missing++;
     }
     return missing;
+}
+
+void fr_fleet_list(const struct fr_ctl *c, struct fr_cnode **out)
+{
+    if (!c->nnodes)
+        return;
+    memcpy(out, c->nodes, c->nnodes * sizeof *out);
+    qsort(out, c->nnodes, sizeof *out, by_name);
 }
 
 uint32_t fr_fleet_free(const struct fr_ctl *c)

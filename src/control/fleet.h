@@ -49,6 +49,9 @@ int fr_node_is_free_for(const struct fr_ctl *c, const struct fr_cnode *n, const 
  */
 uint32_t fr_fleet_place(struct fr_ctl *c, struct fr_cjob *j, struct fr_cnode **out);
 
+/* All nodes by name, numbers in names as numbers (n2 before n10); out[c->nnodes]. */
+void fr_fleet_list(const struct fr_ctl *c, struct fr_cnode **out);
+
 /* Usable nodes that no attempt runs on. */
 uint32_t fr_fleet_free(const struct fr_ctl *c);
 /* Nodes that this controller isolated within the breaker's window. */

@@ -363,8 +363,11 @@ static void take_progress(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__
                                 .op = m->op,
                                 .dtype = m->dtype};
 
-    if (j)
-        fr_judge_progress(j->judge, m->rank, key, &o);
+    if (!j)
+        return;
+    fr_judge_progress(j->judge, m->rank, key, &o);
+    if (m->completed)
+        fr_steps_moved(c, j, m->rank, o.completed_ns ? o.completed_ns : c->now_ns);
 }
 
 /* Returns the newest step of the report, for its acknowledgement. late: told behind newer ones, for

@@ -47,7 +47,22 @@ enum fr_job_state fr_job_natural_state(const struct fr_cjob *j)
         return FR_JOB_QUEUED;
     if (a->stop_unix_ns || a->end_unix_ns)
         return j->act.stage == FR_ACT_PLACE ? FR_JOB_QUEUED : FR_JOB_STOPPING;
-    return a->first_step_unix_ns ? FR_JOB_RUNNING : FR_JOB_STARTING;
+    return a->first_step_unix_ns || (a->first_move_unix_ns && !fr_job_marks_steps(j))
+               ? FR_JOB_RUNNING
+               : FR_JOB_STARTING;
+}
+
+bool fr_job_marks_steps(const struct fr_cjob *j)
+{
+    return j->nsteps || j->total_steps;
+}
+
+bool fr_job_has_moved(const struct fr_cjob *j)
+{
+    for (uint32_t i = 0; i < j->nattempts; i++)
+        if (j->attempts[i].first_move_unix_ns)
+            return true;
+    return false;
 }
 
 static void free_detail(struct fr_cjob *j)
@@ -189,6 +204,8 @@ void fr_job_begin_judging(struct fr_ctl *c, struct fr_cjob *j)
         j->open_steps[i].step = 0;
     j->step_done = j->step_durable = j->pending_row = 0;
     j->attempt_checkpoint = 0;
+    j->moved = 0;
+    j->moved_ns = 0;
     j->begin_ns = c->now_ns;
     if (j->ncomms)
         memset(j->comms, 0, j->comms_cap * sizeof *j->comms);

@@ -25,6 +25,11 @@ void fr_job_move(struct fr_ctl *c, struct fr_cjob *j, enum fr_job_state to);
 /* The state that follows from its attempts, for when nothing else is known. */
 enum fr_job_state fr_job_natural_state(const struct fr_cjob *j);
 
+/* Its program tells of steps, or at least of how many it will make. */
+bool fr_job_marks_steps(const struct fr_cjob *j);
+/* One of its attempts got as far as to communicate between all ranks. */
+bool fr_job_has_moved(const struct fr_cjob *j);
+
 /* A new job with its tables; NULL when there is no room for one more. */
 struct fr_cjob *fr_job_new(struct fr_ctl *c, const char *job);
 void fr_job_free(struct fr_cjob *j);

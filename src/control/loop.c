@@ -37,6 +37,12 @@ static void set_now(struct fr_ctl *c)
         c->now_ns = now;
 }
 
+/* A person's changes show at once; what agents and supervisors tell, all the time, need not. */
+static bool changes_what_is_shown(enum fr_route r)
+{
+    return r == FR_ROUTE_NODE_DRAIN || r == FR_ROUTE_NODE_RESUME || r == FR_ROUTE_INCIDENT_ACK;
+}
+
 static void serve(struct loop *l, struct fr_ask *a)
 {
     struct fr_buf out = FR_BUF_INIT;
@@ -50,6 +56,8 @@ static void serve(struct loop *l, struct fr_ask *a)
     if (!d) {
         status = fr_api_answer(l->c, &a->call, &out, &type);
         d = fr_doc_new(&out, status, type);
+        if (changes_what_is_shown(a->call.route) && status == 200)
+            fr_snapshots_outdate(fr_server_snapshots(l->server));
         if (a->address[0] && status == 200)
             fr_snapshots_put(fr_server_snapshots(l->server), a->address, d, fr_mono_ns());
     }

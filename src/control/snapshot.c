@@ -106,3 +106,13 @@ struct fr_doc *fr_snapshots_get(struct fr_snapshots *s, const char *address, uin
     pthread_mutex_unlock(&s->lock);
     return d;
 }
+
+void fr_snapshots_outdate(struct fr_snapshots *s)
+{
+    pthread_mutex_lock(&s->lock);
+    for (int i = 0; i < FR_SNAPSHOTS; i++) {
+        fr_doc_unref(s->entries[i].doc);
+        s->entries[i] = (struct entry){.doc = NULL};
+    }
+    pthread_mutex_unlock(&s->lock);
+}

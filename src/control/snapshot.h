@@ -41,4 +41,8 @@ void fr_snapshots_put(struct fr_snapshots *s, const char *address, struct fr_doc
 /* A reference to the document of that address when it is fresh, else NULL. */
 struct fr_doc *fr_snapshots_get(struct fr_snapshots *s, const char *address, uint64_t now_ns);
 
+/* None of those that were put is fresh any more: what a person has just changed shows in the next
+ * answer. */
+void fr_snapshots_outdate(struct fr_snapshots *s);
+
 #endif /* FR_CONTROL_SNAPSHOT_H */

@@ -124,7 +124,7 @@ struct fr_crank {
     int32_t grid_index[5], grid_size[5];
     double stopped_ratio;
     struct fr_ratio cpu, run_delay;
-    bool finalized;
+    bool finalized, moved; /* moved: it has completed a collective in this attempt */
 };
 
 struct fr_cattempt {
@@ -133,6 +133,8 @@ struct fr_cattempt {
     struct fr_cnode **nodes; /* in rank order */
     uint32_t nnodes;
     int64_t start_unix_ns, stop_unix_ns, end_unix_ns, first_step_unix_ns;
+    int64_t first_move_unix_ns; /* all its ranks had completed a collective; kept as the end of a
+                                   span of the init phase */
     uint64_t first_step, last_step, resumed_from;
     int32_t exit_code, exit_signal;
     char end_reason[FR_TEXT_BYTES];
@@ -231,6 +233,8 @@ struct fr_cjob {
         pending_row;             /* up to where steps are on the disk; what is on its way there */
     uint64_t begin_ns;           /* judging began */
     uint64_t attempt_checkpoint; /* newest that this attempt told of */
+    uint32_t moved;              /* ranks of it that have completed a collective */
+    uint64_t moved_ns;           /* the last of them had by then */
     struct fr_ccomm
         *comms; /* open addressing by key; names for what is shown, and the bound on their number */
     uint32_t ncomms, comms_cap;

@@ -9,6 +9,7 @@
 #include "base/xalloc.h"
 #include "control/jobs.h"
 #include "control/publish.h"
+#include "fullrank/fullrank.h"
 
 #define MEDIAN_MAX 64
 
@@ -171,6 +172,29 @@ void fr_spans_add(struct fr_ctl *c, struct fr_cjob *j, uint32_t phase, int64_t b
     push_span(j, (struct fr_gp_span){attempt, phase, begin, end}, true);
 }
 
+void fr_steps_moved(struct fr_ctl *c, struct fr_cjob *j, uint32_t rank, uint64_t at_ns)
+{
+    struct fr_cattempt *a = fr_job_current(j);
+
+    if (j->ranks[rank].moved)
+        return;
+    j->ranks[rank].moved = true;
+    j->moved_ns = at_ns > j->moved_ns ? at_ns : j->moved_ns;
+    if (++j->moved < j->nranks)
+        return;
+    if (!a->first_move_unix_ns && j->nspans < FR_JOB_STEPS_MAX) {
+        int64_t at = fr_ctl_unix(c, j->moved_ns), start = a->start_unix_ns;
+
+        a->first_move_unix_ns = at > start ? at : start;
+        push_span(j,
+                  (struct fr_gp_span){j->nattempts - 1, FULLRANK_PHASE_INIT,
+                                      start ? start : a->first_move_unix_ns, a->first_move_unix_ns},
+                  true);
+    }
+    if (j->state == FR_JOB_STARTING && !fr_job_marks_steps(j))
+        fr_job_move(c, j, FR_JOB_RUNNING);
+}
+
 void fr_steps_restore(struct fr_cjob *j, uint32_t attempt_index, const struct fr_row_step *r)
 {
     struct fr_cattempt *a = &j->attempts[attempt_index];
@@ -203,6 +227,8 @@ void fr_steps_restore(struct fr_cjob *j, uint32_t attempt_index, const struct fr
 
 void fr_spans_restore(struct fr_cjob *j, uint32_t attempt_index, const struct fr_row_span *r)
 {
+    if (r->phase == FULLRANK_PHASE_INIT)
+        j->attempts[attempt_index].first_move_unix_ns = r->end_unix_ns;
     if (j->nspans < FR_JOB_STEPS_MAX)
         push_span(j, (struct fr_gp_span){attempt_index, r->phase, r->begin_unix_ns, r->end_unix_ns},
                   false);

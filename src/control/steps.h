@@ -26,6 +26,10 @@ int fr_steps_add(struct fr_ctl *c, struct fr_cjob *j, const struct fr_rank_step 
 void fr_spans_add(struct fr_ctl *c, struct fr_cjob *j, uint32_t phase, int64_t begin_unix_ns,
                   int64_t end_unix_ns);
 
+/* The rank has completed a collective, by then at the latest. Once all have, an attempt of a
+ * program that marks no steps counts as running. */
+void fr_steps_moved(struct fr_ctl *c, struct fr_cjob *j, uint32_t rank, uint64_t at_ns);
+
 /* Append rows that were restored (no row is written again). */
 void fr_steps_restore(struct fr_cjob *j, uint32_t attempt_index, const struct fr_row_step *r);
 void fr_spans_restore(struct fr_cjob *j, uint32_t attempt_index, const struct fr_row_span *r);

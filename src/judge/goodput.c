@@ -263,7 +263,8 @@ static void lay_attempts(struct sweep *sw)
         uint32_t k = (uint32_t)i;
 
         add_span(sw, k, COVER_ATTEMPT, w->begin, w->end, 0);
-        add_span(sw, k, COVER_LAUNCH, w->begin, w->first_step, 0);
+        add_span(sw, k, COVER_LAUNCH, w->begin,
+                 a->moved_ns ? min64(a->moved_ns, w->first_step) : w->first_step, 0);
         if (a->stop_ns)
             add_span(sw, k, COVER_TEARDOWN, a->stop_ns, INT64_MAX, 0);
         else if (a->end_ns && w->last_work != INT64_MIN)
@@ -302,6 +303,15 @@ static void run_sweep(struct sweep *sw, struct fr_gp_account *acc)
             owner = e->step;
     }
     acc->bucket_ns[FR_BUCKET_QUEUE] += sw->in->now_ns - at;
+}
+
+/* It ran and marked nothing: what of it was productive is not known, which is not "none". */
+static int is_unmarked(const struct fr_gp_input *in)
+{
+    for (size_t i = 0; i < in->nattempts; i++)
+        if (in->attempts[i].moved_ns && !in->nsteps)
+            return 1;
+    return 0;
 }
 
 /* Median time that an untroubled kept step owns; NaN: there is none. */
@@ -368,8 +378,9 @@ int fr_goodput(const struct fr_gp_input *in, struct fr_gp_account *ret)
                               ? in->baseline_step_s
                               : good_pace_s(&sw);
     split_straggle(&sw, &acc);
-    acc.goodput_ratio =
-        acc.wall_ns > 0 ? (double)acc.bucket_ns[FR_BUCKET_PRODUCTIVE] / (double)acc.wall_ns : NAN;
+    acc.goodput_ratio = acc.wall_ns > 0 && !is_unmarked(in)
+                            ? (double)acc.bucket_ns[FR_BUCKET_PRODUCTIVE] / (double)acc.wall_ns
+                            : NAN;
     *ret = acc;
     return 0;
 }

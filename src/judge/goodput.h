@@ -34,6 +34,8 @@ struct fr_gp_attempt {
     int64_t start_ns;   /* processes started */
     int64_t end_ns;     /* processes gone, 0: still running */
     int64_t stop_ns;    /* its end was ordered or it failed, 0: not (yet) */
+    int64_t moved_ns;   /* of a job that marks no steps: all ranks had completed a collective, 0: not (yet), or it
+                         * marks steps. Launch ends here; what follows is other. */
 };
 struct fr_gp_step { /* job-wide: begin = first rank's begin, end = last rank's end */
     uint32_t attempt;   /* index into attempts */
@@ -64,7 +66,7 @@ struct fr_gp_account {
     int64_t wall_ns;        /* = the sum of all buckets */
     uint64_t steps_kept, steps_redone;
     double baseline_step_s;
-    double goodput_ratio;   /* productive / wall; NaN when wall is 0 */
+    double goodput_ratio;   /* productive / wall; NaN when wall is 0, or when it ran and marks no steps */
 };
 
 /* Returns 0, or -EINVAL for an input that cannot be (an end before its begin, an attempt index out of range); allocates

@@ -14,7 +14,7 @@
 
 enum fr_job_state {
     FR_JOB_QUEUED = 0,  /* known, waiting for nodes */
-    FR_JOB_STARTING,    /* an attempt is being launched, no step yet */
+    FR_JOB_STARTING,    /* an attempt is being launched: no step yet; of a job that marks none: not all ranks have communicated */
     FR_JOB_RUNNING,     /* steps are made */
     FR_JOB_STUCK,       /* a hang was named, nothing was done yet */
     FR_JOB_STOPPING,    /* the attempt is being ended to start another one */

@@ -94,14 +94,26 @@ static void weigh_end_of_attempt(struct weighing *w, const char *why)
     }
 }
 
+static const char *who(const struct fr_finding *f, char *text, size_t n)
+{
+    if (f->rank >= 0)
+        snprintf(text, n, "rank %d", f->rank);
+    else
+        snprintf(text, n, "a rank that is not named");
+    return text;
+}
+
 static void weigh_dead(struct weighing *w)
 {
-    char why[160];
+    const struct fr_finding *f = w->in->finding;
+    char why[200];
 
-    if (w->in->finding->rank >= 0)
-        snprintf(why, sizeof why, "rank %d is dead: one witness is enough", w->in->finding->rank);
+    if (f->rank >= 0)
+        snprintf(why, sizeof why, "rank %d is dead: one witness is enough", f->rank);
+    else if ((f->witnesses & FR_WITNESS_LAUNCHER) && f->nlines)
+        snprintf(why, sizeof why, "%.150s", f->line[0]); /* the launcher's own words */
     else
-        snprintf(why, sizeof why, "the attempt has ended");
+        snprintf(why, sizeof why, "the attempt ended and no rank is named");
     weigh_end_of_attempt(w, why);
 }
 
@@ -110,32 +122,34 @@ static void weigh_hang(struct weighing *w)
 {
     const struct fr_finding *f = w->in->finding;
     double quiet_s = (double)f->quiet_ns * 1e-9, limit_s = w->in->act_on_silence_after_s;
-    char why[200], names[120] = "";
+    char why[200], names[120] = "", rank[40];
 
     if (fr_witness_is_direct(f->witnesses)) {
-        snprintf(why, sizeof why, "rank %d holds the job up, direct witness (%s)", f->rank,
-                 fr_witness_names(f->witnesses, names, sizeof names));
+        snprintf(why, sizeof why, "%s holds the job up, direct witness (%s)",
+                 who(f, rank, sizeof rank), fr_witness_names(f->witnesses, names, sizeof names));
         weigh_end_of_attempt(w, why);
     } else if (!is_positive(limit_s)) {
         choose(w->d, FR_CHOICE_WAIT,
                "silence only for %.1f s and the job's longest stall is not known", quiet_s);
     } else if (quiet_s < limit_s) {
         choose(w->d, FR_CHOICE_WAIT,
-               "silence only: quiet for %.1f s, acted on after %.1f s (law 2); a checkpoint, an"
-               " evaluation or a compile looks alike",
+               "silence only: quiet for %.1f s, acted on after %.1f s; a checkpoint, an evaluation"
+               " or a compile looks alike",
                quiet_s, limit_s);
     } else {
-        snprintf(why, sizeof why, "rank %d: quiet for %.1f s, beyond the limit of %.1f s", f->rank,
-                 quiet_s, limit_s);
+        snprintf(why, sizeof why, "%s: quiet for %.1f s, beyond the limit of %.1f s",
+                 who(f, rank, sizeof rank), quiet_s, limit_s);
         weigh_end_of_attempt(w, why);
     }
 }
 
 static void weigh_mismatch(struct weighing *w)
 {
+    char rank[40];
+
     choose(w->d, FR_CHOICE_RESTART,
-           "rank %d is in another call than its peers: software, no node is drained",
-           w->in->finding->rank);
+           "%s is in another call than its peers: software, no node is drained",
+           who(w->in->finding, rank, sizeof rank));
 }
 
 /* Law 5. Returns NULL and the steps left and lost, or what is not known. */
@@ -169,15 +183,18 @@ static uint64_t next_checkpoint(const struct fr_policy_input *in)
 /* What a step loses to the slow rank: its own excess where it is the last to arrive (the others
  * wait for just that), or what steps have grown by, whichever is more: each misses what the other
  * sees (stops inside of calls; a job that was slow from the start, or a load that went away
- * meanwhile). */
+ * meanwhile). NaN: neither shows anything, so what it costs is not known. */
 static double excess_of(const struct fr_policy_input *in)
 {
     double grown_s = in->step_now_s - in->step_baseline_s;
     double own_s = in->finding->witnesses & FR_WITNESS_ARRIVAL ? in->finding->excess_s : 0;
 
-    return fmax(grown_s, isfinite(own_s) ? own_s : 0);
+    double excess_s = fmax(grown_s, isfinite(own_s) ? own_s : 0);
+
+    return excess_s > 0 ? excess_s : (double)NAN;
 }
 
+/* Law 5: acts only on what is known to pay. Law 2: needs a witness beside the timing. */
 static void weigh_slow(struct weighing *w)
 {
     const struct fr_policy_input *in = w->in;
@@ -191,7 +208,7 @@ static void weigh_slow(struct weighing *w)
     if (count < 2) {
         choose(d, FR_CHOICE_ADVISE,
                "slow by the timing of its collectives alone: to act, an independent witness is"
-               " needed (law 2)");
+               " needed");
         return;
     }
     if (f->node < 0 || (f->subject != FR_SUBJECT_NODE && f->subject != FR_SUBJECT_RANK)) {
@@ -210,24 +227,30 @@ static void weigh_slow(struct weighing *w)
     d->node = f->node;
     unknown = what_is_unknown(in, &left, &lost);
     if (unknown) {
-        choose(d, FR_CHOICE_ADVISE, "%s: a restart may not pay (law 5)", unknown);
+        choose(d, FR_CHOICE_ADVISE, "%s: a restart may not pay", unknown);
         return;
     }
 
     restart_s = is_positive(in->restart_cost_s) ? in->restart_cost_s : w->cfg->restart_cost_s;
     excess_s = excess_of(in);
-    stay_s = excess_s > 0 ? (double)left * excess_s : 0;
     go_s = (double)lost * in->step_baseline_s + restart_s;
-    d->cost_stay_s = stay_s;
     d->cost_restart_s = go_s;
+    if (isnan(excess_s)) {
+        choose(d, FR_CHOICE_WAIT,
+               "what staying costs is not known yet, a restart costs %.1f s (%llu steps lost)",
+               go_s, (unsigned long long)lost);
+        return;
+    }
+    stay_s = (double)left * excess_s;
+    d->cost_stay_s = stay_s;
     next = next_checkpoint(in);
-    if (next && next < in->total_steps && excess_s > 0)
+    if (next && next < in->total_steps)
         wait_s = (double)(next - in->step) * excess_s + restart_s;
 
     if (stay_s <= fmin(go_s, wait_s) * gain)
         choose(d, FR_CHOICE_WAIT,
                "staying costs %.1f s (%llu steps left), a restart %.1f s (%llu steps lost): it does"
-               " not pay (law 5)",
+               " not pay",
                stay_s, (unsigned long long)left, go_s, (unsigned long long)lost);
     else if (in->nodes_free == 0)
         choose(d, FR_CHOICE_ADVISE,
@@ -246,8 +269,8 @@ static void weigh_slow(struct weighing *w)
         d->wait_until_step = next;
     } else
         choose(d, FR_CHOICE_ISOLATE,
-               "staying costs %.1f s (%llu steps left), a restart %.1f s (%llu steps lost): it pays"
-               " (law 5)",
+               "staying costs %.1f s (%llu steps left), a restart %.1f s (%llu steps lost): it"
+               " pays",
                stay_s, (unsigned long long)left, go_s, (unsigned long long)lost);
 }
 
@@ -315,7 +338,7 @@ static void bound_attempts(struct weighing *w)
     if (limit && in->attempts >= limit)
         snprintf(why, sizeof why, "%u of %u attempts are used", in->attempts, limit);
     else if (idle && in->attempts_without_step >= idle)
-        snprintf(why, sizeof why, "%u attempts in a row have made no new step (limit %u)",
+        snprintf(why, sizeof why, "%u attempts in a row have made no progress (limit %u)",
                  in->attempts_without_step, idle);
     else
         return;
@@ -341,8 +364,8 @@ static void respect_owner(struct weighing *w)
         choose(w->d, FR_CHOICE_ADVISE, "mode %s, would %s: %.300s", fr_mode_name(w->in->mode), name,
                would);
     else
-        choose(w->d, FR_CHOICE_ADVISE, "something else owns restarts (law 9), would %s: %.300s",
-               name, would);
+        choose(w->d, FR_CHOICE_ADVISE, "something else owns restarts, would %s: %.300s", name,
+               would);
 }
 
 void fr_policy_decide(const struct fr_policy_config *cfg, const struct fr_policy_input *in,

@@ -19,7 +19,7 @@ struct fr_policy_config {
     double restart_cost_s;      /* until one was measured (default 15) */
     double slow_min_gain_ratio; /* staying must cost at least this much more than going (default 1.2) */
     uint32_t max_attempts;      /* 0: no limit; the job's own limit wins */
-    uint32_t no_progress_attempts; /* stop when so many attempts in a row made no new step (default 3) */
+    uint32_t no_progress_attempts; /* stop when so many attempts in a row made no step, nor ran on where none are marked (default 3) */
     uint32_t breaker_nodes;     /* at most so many nodes isolated ... (default 0: a fifth of the fleet, at least 2) */
     double breaker_window_s;    /* ... within this time (default 300) */
 };

@@ -113,6 +113,19 @@ static int place_of(const struct sim *s, uint32_t node)
     return -1;
 }
 
+static void add_plan(const struct sim *s, Fullrank__Rank *m)
+{
+    m->plan = fr_xalloc(sizeof *m->plan);
+    fullrank__plan__init(m->plan);
+    m->plan->first_step = s->first_step + 1;
+    m->plan->total_steps = s->total_steps;
+    m->plan->checkpoint_every = 10;
+    m->plan->last_checkpoint = s->checkpoint;
+    m->plan->tokens_per_step = 1024;
+    m->plan->flops_per_step = 1e9;
+    m->plan->peak_flops_per_rank = 1e10;
+}
+
 static Fullrank__Rank *make_rank(struct sim *s, uint32_t rank)
 {
     Fullrank__Rank *m = fr_xalloc(sizeof *m);
@@ -138,19 +151,13 @@ static Fullrank__Rank *make_rank(struct sim *s, uint32_t rank)
     m->observed_ns = s->now_ns;
     m->level = 2;
     m->sources = 3;
-    m->phase = FULLRANK_PHASE_STEP;
-    m->phase_since_ns = s->step_began_ns;
-    m->step = s->step + 1;
-    m->checkpoint_step = s->checkpoint;
-    m->plan = fr_xalloc(sizeof *m->plan);
-    fullrank__plan__init(m->plan);
-    m->plan->first_step = s->first_step + 1;
-    m->plan->total_steps = s->total_steps;
-    m->plan->checkpoint_every = 10;
-    m->plan->last_checkpoint = s->checkpoint;
-    m->plan->tokens_per_step = 1024;
-    m->plan->flops_per_step = 1e9;
-    m->plan->peak_flops_per_rank = 1e10;
+    if (!s->unmarked) {
+        m->phase = FULLRANK_PHASE_STEP;
+        m->phase_since_ns = s->step_began_ns;
+        m->step = s->step + 1;
+        m->checkpoint_step = s->checkpoint;
+        add_plan(s, m);
+    }
     m->now = fr_xalloc(sizeof *m->now);
     fullrank__now__init(m->now);
     m->now->peer = -1;
@@ -240,7 +247,7 @@ static void add_ranks(struct sim *s, uint32_t node, Fullrank__Report *r)
             m->seen_by = rank;
             r->comms[r->n_comms++] = m;
         }
-        for (uint64_t t = from + 1; t <= s->step; t++)
+        for (uint64_t t = from + 1; t <= s->step && !s->unmarked; t++)
             r->steps[r->n_steps++] = make_step(s, rank, t);
         if (n->event_due && (int)rank == s->victim &&
             (s->fault == SIM_KILL || s->fault == SIM_EXIT)) {

@@ -54,6 +54,7 @@ struct sim {
     int finish_code;
     uint64_t busy_until_ns; /* starting or stopping */
     /* job */
+    bool unmarked; /* its program tells of no step, phase or plan: set it before the first run */
     uint64_t step, checkpoint, first_step, total_steps, step_ns, step_began_ns, last_step_ns;
     enum sim_fault fault;
     int victim;

@@ -643,6 +643,49 @@ static void nodes_are_placed_healthy_first_by_number_and_probation_last(void **s
     assert_int_equal(fr_fleet_place(w->c, j, out), 1);
 }
 
+static void an_end_that_names_no_rank_is_told_in_the_launchers_words(void **state)
+{
+    struct world *w = *state;
+    struct fr_cjob *j = running_job(w);
+    Fullrank__SuperviseReport r;
+
+    base_supervise(w, &r, "j1", 11);
+    r.attempt = 1;
+    r.epoch = 1;
+    r.state = FULLRANK__ATTEMPT_STATE__ATTEMPT_ENDED;
+    r.ended_unix_ns = fr_ctl_now_unix(w->c);
+    r.exit_code = 132;
+    fullrank__supervise_order__free_unpacked(supervise(w, &r, NULL), NULL);
+    for (int k = 0; k < 80 && !w->c->ndecisions; k++)
+        tick(w);
+    assert_int_equal(j->attempts[0].exit_code, 132);
+    assert_int_equal(w->c->ndecisions, 1);
+    assert_non_null(
+        strstr(w->c->decisions[0]->reason, "the launcher ended with code 132; no node is named"));
+}
+
+static void nodes_are_listed_by_name_and_number_whoever_was_heard_first(void **state)
+{
+    static const char *const HEARD[] = {"n10", "n2", "login", "n1"};
+    static const char *const LISTED[] = {"\"login\"", "\"n1\"", "\"n2\"", "\"n10\""};
+    struct world *w = *state;
+    struct fr_api_call call = {.route = FR_ROUTE_NODES, .arg = "", .query = ""};
+    FR_CLEANUP(fr_buf_fini) struct fr_buf out = FR_BUF_INIT;
+    const char *type, *at;
+
+    for (size_t i = 0; i < sizeof HEARD / sizeof HEARD[0]; i++)
+        hear(w, HEARD[i]);
+    assert_int_equal(fr_api_answer(w->c, &call, &out, &type), 200);
+    at = fr_buf_str(&out);
+    for (size_t i = 0; i < sizeof LISTED / sizeof LISTED[0]; i++) {
+        char member[32];
+
+        snprintf(member, sizeof member, "\"node\":%s", LISTED[i]);
+        at = strstr(at, member);
+        assert_non_null(at);
+    }
+}
+
 static struct fr_finding finding(enum fr_finding_kind kind, uint64_t key, int32_t rank)
 {
     return (struct fr_finding){.kind = kind,
@@ -772,6 +815,8 @@ int main(void)
         WORLD_TEST(a_supervisor_that_went_on_alone_is_followed),
         WORLD_TEST(a_lost_job_holds_its_nodes_while_anything_of_it_may_run_and_no_longer),
         WORLD_TEST(nodes_are_placed_healthy_first_by_number_and_probation_last),
+        WORLD_TEST(an_end_that_names_no_rank_is_told_in_the_launchers_words),
+        WORLD_TEST(nodes_are_listed_by_name_and_number_whoever_was_heard_first),
         WORLD_TEST(a_suspicion_does_not_end_probation),
         WORLD_TEST(one_cause_is_one_incident_from_suspicion_to_end),
         WORLD_TEST(two_slow_nodes_are_two_incidents),

@@ -311,6 +311,78 @@ static void choices_that_waver_between_two_ways_of_waiting_are_written_once(void
     end(&w);
 }
 
+static void run_ticks(struct world *w, int ticks)
+{
+    while (ticks-- > 0)
+        tick(w);
+}
+
+static void run_until_moving(struct world *w)
+{
+    for (int k = 0; w->c->njobs == 0 || w->c->jobs[0]->state != FR_JOB_RUNNING; k++) {
+        assert_true(k < 600);
+        tick(w);
+    }
+}
+
+/* A plain MPI program: collectives, and not one step, phase or plan told. */
+static void
+a_program_that_marks_no_steps_runs_and_is_not_given_up_while_it_runs_for_a_while(void **state)
+{
+    struct world w;
+    struct fr_cjob *j;
+    int64_t moved, other, launch;
+
+    (void)state;
+    begin(&w, 4, 2, 2, 1000000);
+    w.s.unmarked = true;
+    run_until_moving(&w);
+    run_ticks(&w, 60);
+    j = w.c->jobs[0];
+    moved = j->attempts[0].first_move_unix_ns;
+    assert_true(moved > j->attempts[0].start_unix_ns);
+    launch = j->account.bucket_ns[FR_BUCKET_LAUNCH];
+    other = j->account.bucket_ns[FR_BUCKET_OTHER];
+    assert_int_equal(launch, moved - j->attempts[0].start_unix_ns);
+    assert_in_range(other, 2 * FR_NS_PER_S, 3 * FR_NS_PER_S); /* 60 ticks, and a second's lag */
+    assert_true(isnan(j->account.goodput_ratio));
+    fr_ctl_save(w.c);
+    close_ctl(&w); /* a restarted controller knows since when it has run */
+    open_ctl(&w);
+    j = w.c->jobs[0];
+    assert_int_equal(j->attempts[0].first_move_unix_ns, moved);
+    assert_int_equal(j->state, FR_JOB_RUNNING);
+    for (uint32_t fault = 1; fault <= 5; fault++) { /* one every 12 s */
+        run_ticks(&w, 240);
+        assert_int_equal(w.s.attempt, fault);
+        sim_inject(&w.s, SIM_KILL, 1);
+        run_ticks(&w, 80);
+        run_until_moving(&w);
+    }
+    assert_int_equal(j->nattempts, 6);
+    end(&w);
+}
+
+static void a_program_that_marks_no_steps_and_fails_at_once_is_given_up(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w, 4, 2, 2, 1000000);
+    w.s.unmarked = true;
+    for (uint32_t fault = 1; fault <= 3; fault++) {
+        run_until_moving(&w);
+        assert_int_equal(w.s.attempt, fault);
+        sim_inject(&w.s, SIM_KILL, 1);
+        run_ticks(&w, 60);
+    }
+    run_ticks(&w, 40);
+    assert_int_equal(w.c->jobs[0]->state, FR_JOB_FAILED);
+    assert_int_equal(w.c->jobs[0]->nattempts, 3);
+    assert_non_null(strstr(w.c->jobs[0]->note, "made no progress"));
+    end(&w);
+}
+
 static int bundle_is_there(struct world *w, int incident)
 {
     char path[160];
@@ -462,6 +534,9 @@ int main(void)
         cmocka_unit_test(a_killed_rank_is_named_and_its_node_replaced),
         cmocka_unit_test(a_drained_node_is_verified_and_comes_back_on_probation_and_is_used_last),
         cmocka_unit_test(an_application_that_exits_by_its_own_code_drains_no_node),
+        cmocka_unit_test(
+            a_program_that_marks_no_steps_runs_and_is_not_given_up_while_it_runs_for_a_while),
+        cmocka_unit_test(a_program_that_marks_no_steps_and_fails_at_once_is_given_up),
         cmocka_unit_test(choices_that_waver_between_two_ways_of_waiting_are_written_once),
         cmocka_unit_test(bundles_over_their_budget_go_oldest_first_but_not_those_of_open_incidents),
         cmocka_unit_test(a_restarted_controller_holds_the_same_state),

@@ -384,6 +384,29 @@ static void what_changes_something_needs_the_token_and_a_local_name(void **state
     assert_non_null(strstr(reply, "200 OK"));
 }
 
+static void a_person_sees_at_once_what_a_person_changed(void **state)
+{
+    static const char BODY[] = "{\"actor\":\"ann\",\"reason\":\"fan\"}";
+    struct proc *p = *state;
+    struct fr_buf before = FR_BUF_INIT, answer = FR_BUF_INIT, after = FR_BUF_INIT;
+    struct sim s;
+
+    start(p, 0);
+    begin_fleet(&s, p, 1000);
+    run_for(&s, 0.3);
+    assert_int_equal(get(p, "/api/v1/nodes", &before), 200); /* is kept for other readers */
+    assert_non_null(strstr(fr_buf_str(&before), "\"healthy\""));
+    assert_null(strstr(fr_buf_str(&before), "fan"));
+    assert_int_equal(fr_http_call(p->http, "POST", "/api/v1/nodes/n5/drain", "application/json",
+                                  BODY, sizeof BODY - 1, &answer, NULL),
+                     200);
+    assert_int_equal(get(p, "/api/v1/nodes", &after), 200);
+    assert_non_null(strstr(fr_buf_str(&after), "fan"));
+    fr_buf_fini(&before);
+    fr_buf_fini(&answer);
+    fr_buf_fini(&after);
+}
+
 /* --- streams --- */
 
 static unsigned long long first_id(const char *text)
@@ -501,6 +524,7 @@ int main(void)
         PROCESS_TEST(a_second_controller_on_the_same_port_or_state_is_refused_in_one_line),
         PROCESS_TEST(another_address_than_loopback_is_refused_without_tls_and_token),
         PROCESS_TEST(what_changes_something_needs_the_token_and_a_local_name),
+        PROCESS_TEST(a_person_sees_at_once_what_a_person_changed),
         PROCESS_TEST(the_event_stream_resumes_behind_the_last_event),
         PROCESS_TEST(fifty_readers_that_never_read_cost_bounded_memory_and_do_not_delay_the_end),
         PROCESS_TEST(a_full_disk_is_said_the_job_goes_on_and_nothing_unrecorded_is_done),

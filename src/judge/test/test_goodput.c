@@ -43,7 +43,8 @@ static void history_init(struct history *h, int64_t submitted, int64_t now, doub
 }
 static void attempt(struct history *h, int64_t start, int64_t stop, int64_t end)
 {
-    h->attempts[h->in.nattempts++] = (struct fr_gp_attempt){start, end, stop};
+    h->attempts[h->in.nattempts++] =
+        (struct fr_gp_attempt){.start_ns = start, .end_ns = end, .stop_ns = stop};
 }
 static void step(struct history *h, uint32_t a, uint64_t s, int64_t begin, int64_t end)
 {
@@ -176,6 +177,8 @@ static int bucket_at(const struct history *h, int a, int64_t t)
             last = h->spans[i].end_ns;
     if (!at->stop_ns && at->end_ns && last >= 0 && t >= last)
         return FR_BUCKET_TEARDOWN;
+    if (at->moved_ns && t >= at->moved_ns)
+        return FR_BUCKET_OTHER;
     return t < first ? FR_BUCKET_LAUNCH : FR_BUCKET_OTHER;
 }
 
@@ -259,6 +262,8 @@ static void make_history(struct history *h, struct fr_rng *r)
         int ns = (int)pick(r, 0, 7), open = a == na - 1 && fr_rng_below(r, 2);
 
         attempt(h, start, fr_rng_below(r, 2) ? pick(r, start, line) : 0, open ? 0 : end);
+        if (fr_rng_below(r, 4) == 0)
+            h->attempts[a].moved_ns = pick(r, 1, line);
         s = pick(r, start < 3 ? 0 : start - 3, start + 20);
         for (int i = 0, no = (int)pick(r, 0, 9); i < ns; i++) {
             int64_t e = pick(r, s, s + 25);
@@ -416,6 +421,23 @@ static void restarts_without_a_step_lose_no_step(void **state)
     step(&h, 3, 3, 80, 90);
     /* launch 5 + 10 + 20 + 5, teardown 5 + 5, queue 45..50 and 70..75 */
     expect(&h, (int64_t[]){30, 0, 0, 0, 0, 0, 0, 40, 10, 10, 0});
+}
+
+/* Attempt 0: launch 0..5, ran 5..25, teardown 25..30. Attempt 1: launch 40..50, runs until now. */
+static void a_job_that_marks_no_steps_is_launched_until_its_first_collective(void **state)
+{
+    struct history h;
+    struct fr_gp_account a;
+
+    (void)state;
+    history_init(&h, 0, 90, NAN);
+    attempt(&h, 0, 25, 30);
+    attempt(&h, 40, 0, 0);
+    h.attempts[0].moved_ns = 5;
+    h.attempts[1].moved_ns = 50;
+    expect(&h, (int64_t[]){0, 0, 0, 0, 0, 0, 0, 15, 5, 10, 60});
+    assert_int_equal(fr_goodput(&h.in, &a), 0);
+    assert_true(isnan(a.goodput_ratio)); /* not known, which is not 0 */
 }
 
 /* Killed while it saves: the save 20..30 is cut by the death, last movement 22, named 25, stop 26,
@@ -585,6 +607,7 @@ int main(void)
         cmocka_unit_test(a_restart_at_an_older_step_makes_the_steps_between_rework),
         cmocka_unit_test(a_restart_from_the_beginning_makes_all_steps_rework),
         cmocka_unit_test(restarts_without_a_step_lose_no_step),
+        cmocka_unit_test(a_job_that_marks_no_steps_is_launched_until_its_first_collective),
         cmocka_unit_test(a_job_killed_during_a_save_has_the_save_until_its_last_movement),
         cmocka_unit_test(overlapping_spans_are_counted_once),
         cmocka_unit_test(a_hang_is_split_where_it_was_named),
