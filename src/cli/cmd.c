@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/xalloc.h"
 #include "cli/client.h"
+#include "cli/owner.h"
 #include "model/config.h"
 
 #define OPTS_MAX 48
@@ -347,8 +348,27 @@ int fr_cmd_config(struct fr_cli *cli, int n, char **operands)
     return 0;
 }
 
+/* Nobody said where the controller is and none is at the usual address: the one private run of this
+ * user that lives. */
+static int find_private(struct fr_cli *cli, struct fr_err *err)
+{
+    static struct fr_owner_run run;
+    char all[400];
+    size_t n = fr_owner_answers(FR_CLI_PORT) ? 0 : fr_owner_find_runs(&run, all, sizeof all);
+
+    if (n > 1)
+        return fr_fail(err, -EINVAL, "%zu private runs are under way (%s): say which one (--server)",
+                       n, all);
+    if (n == 1) {
+        cli->server = run.server;
+        if (!cli->token_file)
+            cli->token_file = run.token_file;
+    }
+    return 0;
+}
+
 /* Option, environment, file, default: the first that is there. */
-static int settle(struct fr_cli *cli, struct fr_err *err)
+static int settle(struct fr_cli *cli, bool asks, struct fr_err *err)
 {
     static const char *const FORMATS[] = {"table", "json", "jsonl", "csv", NULL};
     const char *server = getenv("FULLRANK_SERVER"), *token = getenv("FULLRANK_TOKEN_FILE");
@@ -372,6 +392,8 @@ static int settle(struct fr_cli *cli, struct fr_err *err)
     }
     fr_client_tell_details(cli->verbose > 0);
     cli->server_given = cli->server != NULL;
+    if (!cli->server && asks && find_private(cli, err) < 0)
+        return -EINVAL;
     if (!cli->server)
         cli->server = FR_CLI_SERVER;
     while (cli->output && FORMATS[f] && strcmp(FORMATS[f], cli->output) != 0)
@@ -443,6 +465,12 @@ static int parse(struct fr_cli *cli, const struct fr_cmd *c, int argc, char **ar
     return fr_opt_parse(opts, cli, argc, argv, ret_n, NULL, err);
 }
 
+/* true: the command asks a controller that is there already. */
+static bool asks(const struct fr_cmd *c)
+{
+    return c->verb || c->run == fr_cmd_status;
+}
+
 int fr_cmd_main(int argc, char **argv)
 {
     FR_CLEANUP(fr_freep) char **rest = fr_xcalloc((size_t)argc + 2, sizeof *rest);
@@ -500,7 +528,7 @@ int fr_cmd_main(int argc, char **argv)
                     *c->operands ? " " : "", c->operands);
         return FR_EXIT_USAGE;
     }
-    if (settle(&cli, &err) < 0)
+    if (settle(&cli, asks(c), &err) < 0)
         return fr_cli_fail(FR_EXIT_USAGE, &err);
     rest[1 + operands] = NULL;
     return c->run(&cli, operands, rest + 1);

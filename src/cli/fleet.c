@@ -22,6 +22,7 @@
 #include "base/xalloc.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/owner.h"
 
 #define ARGS_MAX      24
 #define READY_S       15.0
@@ -196,9 +197,11 @@ static int make_shm(struct fr_fleet *f, struct fr_err *err)
     snprintf(f->shm, sizeof f->shm, "/dev/shm/fullrank-fleet-XXXXXX");
     if (access("/dev/shm", W_OK | X_OK) < 0)
         snprintf(f->shm, sizeof f->shm, "%.150s/probe-XXXXXX", f->dir);
+    else
+        fr_owner_sweep("/dev/shm", "fullrank-fleet-", 0); /* of fleets that were killed */
     if (!mkdtemp(f->shm))
         return fr_fail(err, -errno, "%s: %s", f->shm, strerror(errno));
-    return 0;
+    return fr_owner_add(f->shm, getpid(), err);
 }
 
 static int init_controller(struct fr_fleet *f, const struct fr_fleet_options *opt,
@@ -358,6 +361,13 @@ int fr_fleet_start(const struct fr_fleet_options *opt, struct fr_fleet **ret, st
     }
     *ret = f;
     return 0;
+}
+
+int fr_fleet_share(const struct fr_fleet *f, pid_t pid, struct fr_err *err)
+{
+    int rc = fr_owner_add(f->dir, pid, err);
+
+    return rc < 0 ? rc : fr_owner_add(f->shm, pid, err);
 }
 
 const char *fr_fleet_server(const struct fr_fleet *f)

@@ -146,6 +146,19 @@ void fr_report_json(const struct fr_report *r, struct fr_buf *out)
 
 /* --- the terminal --- */
 
+void fr_report_steps(const struct fr_report *r, char *text, size_t n)
+{
+    long long step = (long long)fr_json_int(r->job, "step", 0),
+              total = (long long)fr_json_int(r->job, "total_steps", 0);
+
+    if (total > 0)
+        snprintf(text, n, "%lld of %lld", step, total);
+    else if (step > 0)
+        snprintf(text, n, "%lld", step);
+    else
+        snprintf(text, n, "-");
+}
+
 static void put_fixed(struct fr_buf *out, int digits, double x)
 {
     if (isnan(x))
@@ -157,7 +170,7 @@ static void put_fixed(struct fr_buf *out, int digits, double x)
 static void put_head(const struct fr_report *r, struct fr_buf *out)
 {
     const struct fr_json *gp = fr_json_get(r->job, "goodput");
-    int64_t step = fr_json_int(r->job, "step", 0), total = fr_json_int(r->job, "total_steps", 0);
+    char steps[64];
     struct fr_unit_text a, b, c, d;
 
     fr_buf_puts(out, "Job ");
@@ -165,14 +178,9 @@ static void put_head(const struct fr_report *r, struct fr_buf *out)
     fr_buf_puts(out, " (");
     fr_table_safe(out, fr_json_str(r->job, "name", "?"));
     fr_buf_printf(out, ") %s: ", fr_json_str(r->job, "state", "?"));
-    if (total > 0)
-        fr_buf_printf(out, "%lld of %lld", (long long)step, (long long)total);
-    else if (step > 0)
-        fr_buf_printf(out, "%lld", (long long)step);
-    else
-        fr_buf_putc(out, '-');
+    fr_report_steps(r, steps, sizeof steps);
     fr_buf_printf(
-        out, " steps in %s, %lld attempts, step time %s\n", fr_fmt_seconds(r->wall_s, &a),
+        out, "%s steps in %s, %lld attempts, step time %s\n", steps, fr_fmt_seconds(r->wall_s, &a),
         (long long)fr_json_int(r->job, "attempt", 0),
         fr_fmt_seconds(fr_json_num(r->job, "baseline_step_s", fr_json_num(r->job, "step_s", NAN)),
                        &b));

@@ -93,8 +93,7 @@ static void put_tiles(const struct fr_report *r, struct fr_buf *out)
 
     fr_buf_puts(out, "<div class=\"tiles\">\n");
     tile(out, "state", fr_json_str(r->job, "state", "unknown"));
-    snprintf(s, sizeof s, "%lld of %lld", (long long)fr_json_int(r->job, "step", 0),
-             (long long)fr_json_int(r->job, "total_steps", 0));
+    fr_report_steps(r, s, sizeof s);
     tile(out, "steps", s);
     tile(out, "wall time", fr_fmt_seconds(r->wall_s, &t));
     tile(out, "goodput", fr_fmt_ratio(fr_json_num(gp, "goodput_ratio", NAN), &t));
