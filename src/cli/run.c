@@ -244,7 +244,8 @@ int fr_cmd_run(struct fr_cli *cli, int n, char **operands)
         if (rc == 0 && !cli->quiet)
             fprintf(stderr,
                     "fullrank: private controller for this run: %s\n"
-                    "fullrank: watch it from another terminal by: fullrank status; of several runs choose this one by\n"
+                    "fullrank: from another terminal: fullrank status; where several runs are "
+                    "under way, first:\n"
                     "export FULLRANK_SERVER=%s FULLRANK_TOKEN_FILE='%s'\n",
                     fr_fleet_server(fleet), fr_fleet_server(fleet), fr_fleet_token_file(fleet));
     }

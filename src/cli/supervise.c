@@ -428,7 +428,7 @@ static void obey(struct sup *u, const Fullrank__SuperviseOrder *o)
     case FULLRANK__SUPERVISE_ORDER__WHAT__FINISH:
         if (attempt_lives(u))
             end_attempt(u, true);
-        if (o->reason[0] && o->exit_code)
+        if (o->reason[0] && o->exit_code && strncmp(o->reason, u->note, sizeof u->note - 1) != 0)
             say(u, "%s: %s", u->job, o->reason);
         finish(u, o->exit_code >= 0 && o->exit_code < 256 ? o->exit_code : shell_code(u));
         break;
