@@ -159,7 +159,7 @@ void fr_report_steps(const struct fr_report *r, char *text, size_t n)
         snprintf(text, n, "-");
 }
 
-static void put_fixed(struct fr_buf *out, int digits, double x)
+void fr_report_fixed(struct fr_buf *out, int digits, double x)
 {
     if (isnan(x))
         fr_buf_putc(out, '-');
@@ -189,13 +189,13 @@ static void put_head(const struct fr_report *r, struct fr_buf *out)
         fr_fmt_ratio(fr_json_num(gp, "goodput_ratio", fr_json_num(r->job, "goodput_ratio", NAN)),
                      &c),
         fr_fmt_ratio(fr_json_num(r->job, "mfu_ratio", NAN), &d));
-    put_fixed(out, 4, fr_json_num(r->job, "loss", NAN));
+    fr_report_fixed(out, 4, fr_json_num(r->job, "loss", NAN));
     fr_buf_putc(out, '\n');
 }
 
 static void put_faults(const struct fr_report *r, bool color, struct fr_buf *out)
 {
-    fr_buf_printf(out, "\n%-6s %-6s %4s  %-28s %-6s %11s %13s %15s\n", "FAULT", "NODE", "RANK",
+    fr_buf_printf(out, "\n%-6s %-6s %4s  %-28s %-6s  %11s  %13s  %15s\n", "FAULT", "NODE", "RANK",
                   "FOUND AS", "RIGHT", "FOUND AFTER", "STEPS TO FIND", "NEXT STEP AFTER");
     for (size_t i = 0; i < r->nfaults; i++) {
         const struct fr_fault *f = &r->faults[i];
@@ -218,7 +218,7 @@ static void put_faults(const struct fr_report *r, bool color, struct fr_buf *out
                           f->correct ? "yes" : "NO");
         else
             fr_buf_printf(out, "%-6s", f->correct ? "yes" : "NO");
-        fr_buf_printf(out, " %11s %13s %15s\n", fr_fmt_seconds(f->detect_s, &a), steps,
+        fr_buf_printf(out, "  %11s  %13s  %15s\n", fr_fmt_seconds(f->detect_s, &a), steps,
                       fr_fmt_seconds(f->recover_s, &b));
     }
 }
@@ -285,9 +285,9 @@ static void put_goodput(const struct fr_report *r, struct fr_buf *out)
         fr_buf_putc(out, '\n');
     }
     fr_buf_printf(out, "%-16s %10.3f  of ", "sum", sum);
-    put_fixed(out, 3, fr_json_num(gp, "wall_s", NAN));
+    fr_report_fixed(out, 3, fr_json_num(gp, "wall_s", NAN));
     fr_buf_puts(out, " s wall time, error ");
-    put_fixed(out, 6, fr_json_num(gp, "error_s", NAN));
+    fr_report_fixed(out, 6, fr_json_num(gp, "error_s", NAN));
     fr_buf_puts(out, " s\n");
 }
 

@@ -292,10 +292,11 @@ static void put_goodput(const struct fr_report *r, struct fr_buf *out)
         fr_html_escape(out, fr_json_str(b, "text", ""));
         fr_buf_puts(out, "</tr>\n");
     }
-    fr_buf_printf(out,
-                  "<tr><th>sum<th class=\"n\">%.3f<th><th class=\"dim\">of %.3f s wall time; "
-                  "difference %.6f s</tr></table>\n",
-                  sum, fr_json_num(gp, "wall_s", NAN), fr_json_num(gp, "error_s", NAN));
+    fr_buf_printf(out, "<tr><th>sum<th class=\"n\">%.3f<th><th class=\"dim\">of ", sum);
+    fr_report_fixed(out, 3, fr_json_num(gp, "wall_s", NAN));
+    fr_buf_puts(out, " s wall time; difference ");
+    fr_report_fixed(out, 6, fr_json_num(gp, "error_s", NAN));
+    fr_buf_puts(out, " s</tr></table>\n");
 }
 
 /* Rows: attempts, faults, incidents, decisions, actions. */
