@@ -33,7 +33,8 @@ const char *const FR_VERSION_TEXT = FR_VERSION;
     }
 #define OPT_YES                                                                                    \
     {                                                                                              \
-        'y', "yes", FR_OPT_FLAG, AT(yes), NULL, "do not ask whether to act on several nodes (asks on a terminal only)"                                       \
+        'y', "yes", FR_OPT_FLAG, AT(yes), NULL,                                                    \
+            "do not ask whether to act on several nodes (asks on a terminal only)"                 \
     }
 #define OPT_DRY_RUN                                                                                \
     {                                                                                              \
@@ -357,8 +358,8 @@ static int find_private(struct fr_cli *cli, struct fr_err *err)
     size_t n = fr_owner_answers(FR_CLI_PORT) ? 0 : fr_owner_find_runs(&run, all, sizeof all);
 
     if (n > 1)
-        return fr_fail(err, -EINVAL, "%zu private runs are under way (%s): say which one (--server)",
-                       n, all);
+        return fr_fail(err, -EINVAL,
+                       "%zu private runs are under way (%s): say which one (--server)", n, all);
     if (n == 1) {
         cli->server = run.server;
         if (!cli->token_file)
@@ -523,9 +524,10 @@ int fr_cmd_main(int argc, char **argv)
         bool few = operands < c->min;
 
         fr_complain("fullrank", "%s%s%s: %s%s (usage: fullrank %s%s%s%s%s)", c->noun,
-                    c->verb ? " " : "", c->verb ? c->verb : "", few ? "give " : "too many arguments",
-                    few ? c->operands : "", c->noun, c->verb ? " " : "", c->verb ? c->verb : "",
-                    *c->operands ? " " : "", c->operands);
+                    c->verb ? " " : "", c->verb ? c->verb : "",
+                    few ? "give " : "too many arguments", few ? c->operands : "", c->noun,
+                    c->verb ? " " : "", c->verb ? c->verb : "", *c->operands ? " " : "",
+                    c->operands);
         return FR_EXIT_USAGE;
     }
     if (settle(&cli, asks(c), &err) < 0)

@@ -22,7 +22,8 @@
 #include "cli/cli.h"
 #include "engine/local/procs.h"
 
-#define OLD_S (7 * 24 * 3600) /* then a folder of which we cannot say whether it is in use, is not */
+#define OLD_S                                                                                      \
+    (7 * 24 * 3600) /* then a folder of which we cannot say whether it is in use, is not */
 
 /* Where a pid means what it says: this boot of this machine, this namespace of pids. A home may be
  * on a file server, /dev/shm shared with containers. */

@@ -3,8 +3,8 @@
  * owner.h - whose is a folder: runs that live are found, what dead ones left is removed
  *
  * A folder of a run or of a fleet holds the file "owner": a line "pid starttime where" for each
- * process that needs it. While one of these lives, nobody else removes the folder; a process that was
- * killed leaves a folder that the next run sweeps.
+ * process that needs it. While one of these lives, nobody else removes the folder; a process that
+ * was killed leaves a folder that the next run sweeps.
  *
  * Threads: one owner.
  */
@@ -27,8 +27,8 @@ struct fr_owner_run {
 int fr_owner_add(const char *dir, pid_t pid, struct fr_err *err);
 
 /* Remove all but the newest `keep` folders PREFIX* of `home` that are this user's and whose owners
- * are all dead. One without an owner's name, or with one of another machine, is left alone until it is a
- * week old. */
+ * are all dead. One without an owner's name, or with one of another machine, is left alone until it
+ * is a week old. */
 void fr_owner_sweep(const char *home, const char *prefix, size_t keep);
 
 /* The private runs of this user whose controller answers: the number, the first in *ret, all

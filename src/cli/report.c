@@ -255,7 +255,8 @@ static const struct fr_column DECISIONS[] = {
 static void put_list(const struct fr_column *cols, const struct fr_json *items, bool newest_first,
                      bool color, struct fr_buf *out)
 {
-    struct fr_table_style st = {.color = color, .cut = isatty(STDOUT_FILENO), .reverse = newest_first};
+    struct fr_table_style st = {
+        .color = color, .cut = isatty(STDOUT_FILENO), .reverse = newest_first};
 
     if (fr_json_len(items) == 0)
         return;

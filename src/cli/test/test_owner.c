@@ -142,7 +142,8 @@ static void only_a_run_that_lives_and_answers_is_found(void **state)
     (void)state;
     setenv("FULLRANK_STATE_DIR", home, 1);
     snprintf(path, sizeof path, "%s/port", make("run-deaf"));
-    assert_int_equal(fr_fs_write_atomic(path, "127.0.0.1:1\n", 12, 0600, NULL), 0); /* nobody there */
+    assert_int_equal(fr_fs_write_atomic(path, "127.0.0.1:1\n", 12, 0600, NULL),
+                     0); /* nobody there */
     snprintf(path, sizeof path, "%s/run-deaf", home);
     assert_int_equal(fr_owner_add(path, getpid(), NULL), 0);
     assert_int_equal(fr_owner_find_runs(&run, list, sizeof list), 0);
