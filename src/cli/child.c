@@ -17,6 +17,7 @@
 #include "base/fs.h"
 #include "base/xalloc.h"
 #include "cli/cli.h"
+#include "cli/supervise.h"
 #include "engine/local/procs.h"
 
 extern char **environ;
@@ -128,6 +129,7 @@ int fr_child_start(const struct fr_child_options *opt, struct fr_child *ret, str
         return fr_fail(err, -rc, "cannot start the supervisor: %s", strerror(rc));
     }
     ret->pid = pid;
+    snprintf(ret->dir, sizeof ret->dir, "%s", opt->dir);
     return 0;
 }
 
@@ -149,9 +151,14 @@ void fr_child_follow(struct fr_child *c, struct fr_buf *into)
 
 bool fr_child_alive(struct fr_child *c)
 {
+    siginfo_t si = {0};
     int status;
 
-    if (c->pid && waitpid(c->pid, &status, WNOHANG) == c->pid) {
+    if (!c->pid || waitid(P_PID, (id_t)c->pid, &si, WEXITED | WNOHANG | WNOWAIT) < 0 || !si.si_pid)
+        return c->pid != 0;
+    if (si.si_code != CLD_EXITED) /* not yet reaped: its session is nobody else's */
+        fr_supervise_clean(c->pid, si.si_status, c->dir);
+    if (waitpid(c->pid, &status, WNOHANG) == c->pid) {
         c->pid = 0;
         c->code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     }

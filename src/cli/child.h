@@ -30,6 +30,7 @@ struct fr_child {
     pid_t pid; /* 0: it has ended */
     int code;  /* exit code, once ended */
     int fd[2]; /* stdout, stderr of the job, as files to read on */
+    char dir[300];
 };
 
 int fr_child_start(const struct fr_child_options *opt, struct fr_child *ret, struct fr_err *err);
@@ -38,7 +39,7 @@ int fr_child_start(const struct fr_child_options *opt, struct fr_child *ret, str
  * append both there. */
 void fr_child_follow(struct fr_child *c, struct fr_buf *into);
 
-/* true while it runs. */
+/* true while it runs. When it was killed, what it left of the job is ended here. */
 bool fr_child_alive(struct fr_child *c);
 
 /* Ask it to cancel (SIGTERM), wait up to limit_s, then SIGKILL it and its session. Returns its

@@ -29,6 +29,7 @@
 #define END_S         5.0
 #define BACKOFF_MIN_S 0.1
 #define BACKOFF_MAX_S 5.0
+#define SHM_PREFIX    "fullrank-fleet-"
 #define SETTLED_S     10.0 /* a daemon that lived so long starts again at once */
 
 struct daemon {
@@ -194,11 +195,11 @@ void fr_fleet_stop(struct fr_fleet *f)
 /* Where segments lie: in memory, so that no disk is written for every record. */
 static int make_shm(struct fr_fleet *f, struct fr_err *err)
 {
-    snprintf(f->shm, sizeof f->shm, "/dev/shm/fullrank-fleet-XXXXXX");
+    snprintf(f->shm, sizeof f->shm, "/dev/shm/" SHM_PREFIX "XXXXXX");
     if (access("/dev/shm", W_OK | X_OK) < 0)
         snprintf(f->shm, sizeof f->shm, "%.150s/probe-XXXXXX", f->dir);
     else
-        fr_owner_sweep("/dev/shm", "fullrank-fleet-", 0); /* of fleets that were killed */
+        fr_owner_sweep("/dev/shm", SHM_PREFIX, 0); /* of fleets that were killed */
     if (!mkdtemp(f->shm))
         return fr_fail(err, -errno, "%s: %s", f->shm, strerror(errno));
     return fr_owner_add(f->shm, getpid(), err);

@@ -128,6 +128,10 @@ int fr_cmd_supervise(struct fr_cli *cli, int n, char **operands)
     code = check_command(operands[0], &err);
     if (code)
         return fr_cli_fail((enum fr_exit)code, &err);
+    if (cli->state_dir)
+        snprintf(dir, sizeof dir, "%s", cli->state_dir);
+    else if (make_state_dir("job", dir, sizeof dir, &err) < 0)
+        return fr_cli_fail(FR_EXIT_FAILED, &err);
     for (int i = 0; i < 4; i++) {
         const int64_t v[] = {cli->nodes, cli->ranks_per_node, cli->spares, cli->max_attempts};
 
@@ -136,12 +140,12 @@ int fr_cmd_supervise(struct fr_cli *cli, int n, char **operands)
     /* The same command once more, for a session of its own. */
     {
         const char *const pairs[][2] = {
-            {"--server", cli->server},      {"--token-file", cli->token_file},
-            {"--nodes", number[0]},         {"--ranks-per-node", number[1]},
-            {"--spares", number[2]},        {"--max-attempts", number[3]},
-            {"--name", cli->name},          {"--engine", cli->engine},
-            {"--mode", cli->mode},          {"--probe", cli->level},
-            {"--state-dir", cli->state_dir}};
+            {"--server", cli->server}, {"--token-file", cli->token_file},
+            {"--nodes", number[0]},    {"--ranks-per-node", number[1]},
+            {"--spares", number[2]},   {"--max-attempts", number[3]},
+            {"--name", cli->name},     {"--engine", cli->engine},
+            {"--mode", cli->mode},     {"--probe", cli->level},
+            {"--state-dir", dir}};
         FR_CLEANUP(fr_freep) char **argv = fr_xcalloc((size_t)n + 40, sizeof *argv);
 
         words[k++] = "fullrank";
@@ -156,18 +160,15 @@ int fr_cmd_supervise(struct fr_cli *cli, int n, char **operands)
         words[k++] = "--";
         memcpy(argv, words, k * sizeof *words);
         memcpy(argv + k, operands, (size_t)n * sizeof *operands);
-        rc = fr_supervise_lead(argv, &code, &err);
+        rc = fr_supervise_lead(argv, dir, &code, &err);
     }
     if (rc < 0)
         return fr_cli_fail(FR_EXIT_FAILED, &err);
     if (rc == 0)
         return code;
 
+    fr_owner_add(dir, getpid(), NULL); /* who made the folder is our parent, which may be killed */
     if (cli->token_file && fr_fs_token(cli->token_file, 0, token, sizeof token, &err) < 0)
-        return fr_cli_fail(FR_EXIT_FAILED, &err);
-    if (cli->state_dir)
-        snprintf(dir, sizeof dir, "%s", cli->state_dir);
-    else if (make_state_dir("job", dir, sizeof dir, &err) < 0)
         return fr_cli_fail(FR_EXIT_FAILED, &err);
     s = (struct fr_supervise){.server = cli->server,
                               .token = token[0] ? token : NULL,

@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/json.h"
 #include "base/jsonw.h"
 #include "base/log.h"
 #include "base/xalloc.h"
@@ -29,6 +30,7 @@
 #include "cli/link.h"
 #include "cli/tee.h"
 #include "engine/engine.h"
+#include "engine/local/procs.h"
 #include "engine/local/word.h"
 #include "wire/message.h"
 #include "wire/supervise.pb-c.h"
@@ -36,6 +38,8 @@
 #define STATE_NAME   "supervise.json"
 #define AWAY_AFTER_S 3.0 /* without an answer for so long, the controller counts as away */
 #define LAST_WORD_S  3.0 /* the last report is tried for so long */
+#define HUNG_AFTER_S                                                                               \
+    5.0 /* a launcher that has told of a failure and has no process left should be gone */
 #define NOTE_EVERY_S 5.0 /* a note may count seconds: it is said at most so often */
 #define RANKS_MAX    1000000u
 
@@ -66,6 +70,7 @@ struct sup {
     char attempt_dir[256];
     struct fr_attempt_proc proc;
     bool launcher_gone;
+    uint64_t word_ns; /* when the launcher's word was looked at last */
     int launcher_status;
 
     /* the line to the controller */
@@ -204,6 +209,7 @@ static void start_attempt(struct sup *u, uint32_t attempt, uint64_t epoch, const
     u->ended_unix_ns = 0;
     u->started_unix_ns = fr_unix_ns();
     u->launcher_gone = false;
+    u->word_ns = 0;
     fr_word_init(&u->word);
     name_attempt_dir(u);
     set_state(u, FULLRANK__ATTEMPT_STATE__ATTEMPT_STARTING);
@@ -275,6 +281,10 @@ static void end_attempt(struct sup *u, bool ordered)
                      u->exit_signal);
         } else {
             u->exit_code = WEXITSTATUS(u->launcher_status);
+        }
+        if (WIFSIGNALED(u->launcher_status) && u->word.exit_code >= 0) {
+            u->exit_signal = 0; /* its end is ours, its word is the job's */
+            u->exit_code = u->word.exit_code;
         }
         if (u->word.signal) {
             u->exit_signal = u->word.signal;
@@ -545,6 +555,28 @@ static void cancel(struct sup *u, int sig)
     finish(u, 128 + sig);
 }
 
+/* Open MPI can stand still for good after it has told of a rank that failed at start. Its word
+ * alone ends nothing, as a program may print the same: no process of the job may be left. */
+static void end_hung_launcher(struct sup *u)
+{
+    FR_CLEANUP(fr_freep) struct fr_proc *v = NULL;
+
+    if (!attempt_lives(u) || u->launcher_gone || !u->word.text[0] ||
+        age_s(u->word_ns) < HUNG_AFTER_S)
+        return;
+    if (!u->word_ns) { /* first seen: give it its time */
+        u->word_ns = fr_mono_ns();
+        return;
+    }
+    u->word_ns = fr_mono_ns();
+    if (fr_procs_of_session(u->proc.session, getpid(), getpid(), &v) != 1 ||
+        v[0].pid != u->proc.launcher)
+        return;
+    fr_complain("fullrank", "%s: attempt %u: mpirun stands still after \"%s\", and is ended",
+                u->job, u->attempt, u->word.text);
+    end_attempt(u, false);
+}
+
 static void read_signals(struct sup *u, int fd)
 {
     struct signalfd_siginfo si;
@@ -583,6 +615,7 @@ static void loop(struct sup *u, int sigs)
             poll(NULL, 0, 20);
         fr_tee_move(&u->tee, &u->word);
         read_signals(u, sigs);
+        end_hung_launcher(u);
         read_answer(u);
         go_on_alone(u);
     }
@@ -649,6 +682,60 @@ int fr_supervise_run(const struct fr_supervise *s)
     return code;
 }
 
+/* --- after a supervisor that could not end in order --- */
+
+/* The folder in memory of the attempt that the state on disk tells of. */
+static void remove_attempt_dir(const char *state_dir)
+{
+    FR_CLEANUP(fr_buf_fini) struct fr_buf b = FR_BUF_INIT;
+    FR_CLEANUP(fr_json_freep) struct fr_json *json = NULL;
+    char path[300];
+    const char *key;
+    int64_t attempt;
+
+    snprintf(path, sizeof path, "%.200s/" STATE_NAME, state_dir);
+    if (fr_fs_read(path, 1u << 20, &b, NULL) < 0 || fr_json_parse(b.p, b.len, &json, NULL) < 0)
+        return;
+    key = fr_json_str(json, "key", "");
+    attempt = fr_json_int(json, "attempt", 0);
+    if (strlen(key) != 16 || strspn(key, "0123456789abcdef") != 16 || attempt <= 0)
+        return;
+    snprintf(path, sizeof path, "/dev/shm/fullrank-%s-%lld", key, (long long)attempt);
+    fr_fs_remove_tree(path, NULL);
+}
+
+void fr_supervise_clean(pid_t pid, int sig, const char *state_dir)
+{
+    uint64_t until = fr_mono_ns() + (uint64_t)(FR_SUPERVISE_STOP_S * 1e9);
+    int n, found = 0;
+
+    do { /* again: what dies may have been forking */
+        FR_CLEANUP(fr_freep) struct fr_proc *v = NULL;
+
+        n = fr_procs_of_session(pid, 0, pid, &v);
+        for (int i = 0; i < n; i++) {
+            int fd = fr_proc_open(&v[i]);
+
+            if (fd >= 0) {
+                fr_proc_signal(fd, SIGKILL);
+                close(fd);
+            }
+        }
+        found = n > found ? n : found;
+        if (n > 0)
+            poll(NULL, 0, 5);
+    } while (n > 0 && fr_mono_ns() < until);
+    if (state_dir)
+        remove_attempt_dir(state_dir);
+    if (found == 0 && (sig == SIGINT || sig == SIGTERM))
+        return; /* cancelled before it had begun */
+    fr_complain(
+        "fullrank",
+        "the job's supervisor (pid %d) was ended by signal %d; %d processes of the job were "
+        "left and were ended",
+        (int)pid, sig, found);
+}
+
 /* --- the copy in a session of its own --- */
 
 static volatile sig_atomic_t lead_child;
@@ -659,11 +746,12 @@ static void pass_on(int sig)
         kill((pid_t)lead_child, sig);
 }
 
-int fr_supervise_lead(char *const *argv, int *ret_code, struct fr_err *err)
+int fr_supervise_lead(char *const *argv, const char *state_dir, int *ret_code, struct fr_err *err)
 {
     extern char **environ;
     struct sigaction sa = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
     posix_spawnattr_t at;
+    siginfo_t si = {0};
     pid_t pid;
     int rc, status;
 
@@ -678,6 +766,13 @@ int fr_supervise_lead(char *const *argv, int *ret_code, struct fr_err *err)
     lead_child = pid;
     sigaction(SIGINT, &sa, NULL);
     sigaction(SIGTERM, &sa, NULL);
+    /* Looked at before it is reaped: so long its pid, and with it its session, is nobody else's. */
+    while (waitid(P_PID, (id_t)pid, &si, WEXITED | WNOWAIT) < 0)
+        if (errno != EINTR)
+            return fr_fail(err, -errno, "lost sight of the supervisor %d: %s", (int)pid,
+                           strerror(errno));
+    if (si.si_code != CLD_EXITED)
+        fr_supervise_clean(pid, si.si_status, state_dir);
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return fr_fail(err, -errno, "lost sight of the supervisor %d: %s", (int)pid,

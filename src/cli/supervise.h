@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 
@@ -45,6 +46,11 @@ int fr_supervise_run(const struct fr_supervise *s);
 /* 1: this process leads its session already. 0: a copy of it (argv) was run in a session of its
  * own, signals passed on to it, and has ended with *ret_code. Negative errno: it could not be
  * started. */
-int fr_supervise_lead(char *const *argv, int *ret_code, struct fr_err *err);
+int fr_supervise_lead(char *const *argv, const char *state_dir, int *ret_code, struct fr_err *err);
+
+/* After the supervisor `pid`, dead by signal `sig` and not yet reaped: end what is left of its
+ * session, remove the attempt's folder, say so. A job without an owner would hold the cores for
+ * good. */
+void fr_supervise_clean(pid_t pid, int sig, const char *state_dir);
 
 #endif /* FR_CLI_SUPERVISE_H */

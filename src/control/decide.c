@@ -52,14 +52,15 @@ static int repeats(const struct fr_ctl *c, const struct fr_cjob *j, const struct
     return 0;
 }
 
-/* It ended by a code of its own and nobody was killed before. */
+/* It ended by a code of its own and nobody was killed before, or with its launcher: no node's
+ * fault. */
 static int is_application(const struct fr_ctl *c, const struct fr_cjob *j,
                           const struct fr_cincident *i)
 {
     const struct fr_cattempt *a = &j->attempts[j->nattempts - 1];
     int32_t first = first_gone(j);
 
-    if (repeats(c, j, i))
+    if (repeats(c, j, i) || j->launcher_killed)
         return 1;
     if (i && i->f.kind != FR_FINDING_DEAD)
         return 0;

@@ -217,7 +217,7 @@ struct fr_cattempt *fr_job_add_attempt(struct fr_ctl *c, struct fr_cjob *j, uint
     j->epoch = epoch;
     j->dirty = j->changed = true;
     j->verdict_ns = 0;
-    j->launcher_told = false;
+    j->launcher_told = j->launcher_killed = false;
     release_nodes(c, j);
     for (uint32_t i = 0; i < a->nnodes; i++) {
         a->nodes[i]->job = j;

@@ -215,6 +215,7 @@ struct fr_cjob {
     uint32_t session;
     uint64_t heard_ns, last_order; /* heard_ns: also when it was lost sight of */
     bool cancelled, launcher_told;
+    bool launcher_killed; /* the attempt ended because its launcher was, which is no rank's doing */
     struct fr_order order;
     /* attempts; the last one is the current one */
     struct fr_cattempt *attempts;

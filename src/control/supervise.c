@@ -197,6 +197,7 @@ static void tell_launcher(struct fr_ctl *c, struct fr_cjob *j, const report_msg 
     int32_t dead = r->first_dead_rank;
 
     j->launcher_told = true;
+    j->launcher_killed = r->exit_signal > 0 && dead < 0;
     if (dead >= 0 && (uint32_t)dead < j->nranks && j->judging)
         fr_judge_launcher(j->judge, (uint32_t)dead, r->exit_signal, c->now_ns);
 }
