@@ -3,9 +3,13 @@
 .PHONY: all demo test test-slow test-shard bench deps-demo deps-test clean
 JOBS ?= $(shell nproc)
 
+# $(call step,TEXT,COMMAND): one line of progress; what COMMAND says goes to build/build.log, shown when it fails
+step = @echo "$(1)"; $(2) >>build/build.log 2>&1 || { cat build/build.log; echo "make: $(1): failed (build/build.log)" >&2; exit 1; }
+
 all: deps-demo
-	@cmake --preset dev -Wno-dev >/dev/null
-	@cmake --build build -j$(JOBS) -- --no-print-directory
+	@mkdir -p build && : >build/build.log
+	$(call step,configuring build/,cmake --preset dev -Wno-dev)
+	$(call step,building the programs,cmake --build build -j$(JOBS) --target programs)
 
 deps-demo:
 	@tools/install-deps demo
@@ -25,6 +29,7 @@ test-shard: deps-test
 	@tools/run-tests --shard
 
 bench: all
+	$(call step,building the benchmarks,cmake --build build -j$(JOBS))
 	@tools/run-bench
 
 clean:

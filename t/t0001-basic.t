@@ -31,14 +31,28 @@ test_expect_success 'an unknown option suggests the nearest' '
 test_expect_success 'a noun alone says what there is' '
 	test_expect_code 2 fullrank incident 2>err && grep -q "list, show, ack" err
 '
+test_expect_success 'the help of a noun lists its commands' '
+	for words in "job --help" "help job" "--help job"; do
+		fullrank $words >out && grep -q "^  job watch" out && ! grep -q "^  node" out || return 1
+	done
+'
 test_expect_success 'a missing operand is wrong usage' '
-	test_expect_code 2 fullrank node show 2>err && grep -q "usage: fullrank node show NODE" err
+	test_expect_code 2 fullrank node show 2>err && grep -q "node show: give NODE (usage: fullrank node show NODE)" err
+'
+test_expect_success 'too many operands of a command without any leave no stray blank' '
+	test_expect_code 2 fullrank demo x 2>err && grep -q "(usage: fullrank demo)" err
+'
+test_expect_success 'a word of three letters is not taken for another one' '
+	test_expect_code 2 fullrank foo 2>err && ! grep -q "did you mean" err
 '
 test_expect_success 'an unknown format is wrong usage' '
 	test_expect_code 2 fullrank -o xml status 2>err && grep -q "table, json, jsonl, csv" err
 '
 test_expect_success 'a server that does not answer is exit code 5, in one line' '
-	test_expect_code 5 fullrank --server http://127.0.0.1:9 status 2>err && test "$(wc -l <err)" = 1 && grep -q "^fullrank: error: controller at http://127.0.0.1:9" err
+	test_expect_code 5 fullrank --server http://127.0.0.1:9 status 2>err && test "$(wc -l <err)" = 1 && grep -q "^fullrank: error: no controller answers at http://127.0.0.1:9 (" err
+'
+test_expect_success 'with -v the error says what the network said' '
+	test_expect_code 5 fullrank -v --server http://127.0.0.1:9 status 2>err && grep -q "FULLRANK_SERVER): ." err
 '
 test_expect_success 'options may stand before, between and behind the words' '
 	test_expect_code 5 fullrank --server http://127.0.0.1:9 -o json node list 2>err &&

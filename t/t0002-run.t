@@ -22,6 +22,20 @@ test_expect_success 'the own exit code of the job is passed on' '
 test_expect_success 'what the launcher would take for its own is refused' '
 	test_expect_code 127 fullrank run -q --max-attempts 1 -- echo : x 2>err && grep -q "wrap the command" err
 '
+test_expect_success 'a program that is not there, or is none, is refused before anything is started' '
+	test_expect_code 127 fullrank run ./nothing 2>err && test "$(wc -l <err)" = 1 && grep -q "./nothing" err &&
+	echo x >plain && test_expect_code 126 fullrank run ./plain 2>err && test "$(wc -l <err)" = 1
+'
+# A controller of somebody else may listen at the default address: then that one is asked.
+test_expect_success 'the only private run is found without its address, its token with it' '
+	{ unset FULLRANK_SERVER FULLRANK_TOKEN_FILE; true; } &&
+	fullrank run --name findme -- sleep 300 2>err & run=$! &&
+	wait_for 20 grep -q "attempt 1" err &&
+	if ! python3 -c "import socket; socket.create_connection((\"127.0.0.1\", 7880))" 2>/dev/null; then
+		fullrank job list >jobs && grep -q findme jobs && fullrank node drain n0 --reason test
+	fi &&
+	kill -INT $run && { wait $run; test $? = 130; }
+'
 test_expect_success 'Ctrl-C cancels the job and ends all of it' '
 	fullrank run --name cancelme -- sh -c "echo \$\$ >rank.pid; exec sleep 300" 2>err & run=$! &&
 	wait_for 20 test -s rank.pid && kill -INT $run && { wait $run; test $? = 130; } &&

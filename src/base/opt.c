@@ -15,6 +15,7 @@
 
 #define HELP_COLUMN     30
 #define NEAREST_MAX     2  /* edits */
+#define SHORT_WORD      3
 #define NEAREST_LEN_MAX 40 /* longer words are not typing errors of ours */
 
 static bool takes_argument(enum fr_opt_kind kind)
@@ -149,7 +150,8 @@ static int edit_distance(const char *a, const char *b)
 const char *fr_opt_nearest(const char *got, const char *const *words)
 {
     const char *best = NULL;
-    int best_d = NEAREST_MAX + 1;
+    /* Of three letters two changed is another word. */
+    int best_d = (strlen(got) <= SHORT_WORD ? 1 : NEAREST_MAX) + 1;
 
     for (; *words; words++) {
         int d = edit_distance(got, *words);

@@ -46,7 +46,7 @@ int fr_opt_parse(const struct fr_opt *opts, void *args, int argc, char **argv, i
 /* The table as indented help lines. */
 void fr_opt_help(const struct fr_opt *opts, FILE *to);
 
-/* The word of `words` (NULL-terminated) nearest to `got` by edit distance <= 2, or NULL. */
+/* The word of `words` (NULL-terminated) nearest to `got` by edit distance <= 2 (1 when `got` has three letters or less), or NULL. */
 const char *fr_opt_nearest(const char *got, const char *const *words);
 
 /* Put `text` into a field of that kind; a flag reads true/false, yes/no, on/off, 1/0; a string is borrowed.

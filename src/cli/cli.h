@@ -13,6 +13,7 @@
 #include "base/err.h"
 
 #define FR_CLI_SERVER "http://127.0.0.1:7880" /* when nothing else is said */
+#define FR_CLI_PORT   7880
 
 /* Exit codes; 128 + N: ended by signal N. */
 enum fr_exit {

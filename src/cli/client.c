@@ -16,6 +16,13 @@
 
 #define TOKEN_BYTES 256
 
+static bool details;
+
+void fr_client_tell_details(bool on)
+{
+    details = on;
+}
+
 struct fr_client {
     struct fr_http *http;
     struct fr_buf text;
@@ -85,8 +92,9 @@ static int call(struct fr_client *c, const char *method, const char *path, const
 
     if (status < 0)
         return fr_fail(err, status,
-                       "controller at %s does not answer: %.200s (is it running? see --server)",
-                       c->server, why.text);
+                       "no controller answers at %s (give the address that fullrank run printed: "
+                       "--server or FULLRANK_SERVER)%s%.200s",
+                       c->server, details ? ": " : "", details ? why.text : "");
     rc = fr_json_parse(fr_buf_str(&c->text), c->text.len, &json, &why);
     if (status == 200 && rc == 0) {
         *ret_json = json;
@@ -94,6 +102,11 @@ static int call(struct fr_client *c, const char *method, const char *path, const
     }
     if (status == 200)
         rc = fr_fail(err, -EPROTO, "controller at %s: %s: %.200s", c->server, path, why.text);
+    else if ((status == 401 || status == 403) && !c->token[0])
+        rc = fr_fail(err, -EACCES,
+                     "controller at %s needs a token (give its file: --token-file or "
+                     "FULLRANK_TOKEN_FILE)",
+                     c->server);
     else if (status == 401 || status == 403)
         rc = fr_fail(err, -EACCES,
                      "controller at %s refused the token (give its file: --token-file)", c->server);

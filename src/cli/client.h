@@ -7,11 +7,16 @@
 #ifndef FR_CLI_CLIENT_H
 #define FR_CLI_CLIENT_H
 
+#include <stdbool.h>
+
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
 
 struct fr_client;
+
+/* Tell in errors what the network said, too (-v). */
+void fr_client_tell_details(bool on);
 
 /* token_file NULL or absent: no token (enough for reading on loopback). */
 int fr_client_new(const char *server, const char *token_file, struct fr_client **ret,

@@ -12,6 +12,8 @@
 
 #include "base/log.h"
 #include "base/xalloc.h"
+#include "cli/client.h"
+#include "cli/owner.h"
 #include "model/config.h"
 
 #define OPTS_MAX 48
@@ -31,7 +33,8 @@ const char *const FR_VERSION_TEXT = FR_VERSION;
     }
 #define OPT_YES                                                                                    \
     {                                                                                              \
-        'y', "yes", FR_OPT_FLAG, AT(yes), NULL, "do not ask"                                       \
+        'y', "yes", FR_OPT_FLAG, AT(yes), NULL,                                                    \
+            "do not ask whether to act on several nodes (asks on a terminal only)"                 \
     }
 #define OPT_DRY_RUN                                                                                \
     {                                                                                              \
@@ -188,18 +191,26 @@ const struct fr_cmd FR_COMMANDS[] = {
 
 /* --- help --- */
 
+/* The commands of a noun, or all. */
+static void print_rows(const char *noun, FILE *to)
+{
+    for (const struct fr_cmd *c = FR_COMMANDS; c->noun; c++) {
+        char name[64];
+
+        if (noun && strcmp(c->noun, noun) != 0)
+            continue;
+        snprintf(name, sizeof name, "%s%s%s %s", c->noun, c->verb ? " " : "",
+                 c->verb ? c->verb : "", c->operands);
+        fprintf(to, "  %-26s %s\n", name, c->text);
+    }
+}
+
 static void print_usage(FILE *to)
 {
     fprintf(to, "Usage: fullrank [OPTIONS] COMMAND [OPTIONS] [ARGUMENTS]\n\n"
                 "Watches distributed training jobs, takes sick nodes out, accounts for every "
                 "second.\n\nCommands:\n");
-    for (const struct fr_cmd *c = FR_COMMANDS; c->noun; c++) {
-        char name[64];
-
-        snprintf(name, sizeof name, "%s%s%s %s", c->noun, c->verb ? " " : "",
-                 c->verb ? c->verb : "", c->operands);
-        fprintf(to, "  %-26s %s\n", name, c->text);
-    }
+    print_rows(NULL, to);
     fprintf(to, "\nOptions of all commands:\n");
     fr_opt_help(GLOBAL, to);
     fprintf(to, "\nBegin with: fullrank demo\n");
@@ -219,6 +230,22 @@ static void print_command(const struct fr_cmd *c, FILE *to)
     fr_opt_help(GLOBAL, to);
 }
 
+static bool is_noun(const char *word)
+{
+    for (const struct fr_cmd *c = FR_COMMANDS; c->noun; c++)
+        if (strcmp(c->noun, word) == 0)
+            return true;
+    return false;
+}
+
+/* What can be done with a noun. */
+static void print_noun(const char *noun, FILE *to)
+{
+    fprintf(to, "Usage: fullrank %s VERB [OPTIONS] [ARGUMENTS]\n\nCommands:\n", noun);
+    print_rows(noun, to);
+    fprintf(to, "\nMore of each: fullrank %s VERB --help\n", noun);
+}
+
 static const struct fr_cmd *find(const char *noun, const char *verb)
 {
     for (const struct fr_cmd *c = FR_COMMANDS; c->noun; c++)
@@ -232,11 +259,9 @@ static int unknown(const char *noun, const char *verb)
 {
     const char *words[64];
     const char *near;
-    bool known = false;
+    bool known = is_noun(noun);
     size_t n = 0;
 
-    for (const struct fr_cmd *c = FR_COMMANDS; c->noun; c++)
-        known = known || strcmp(c->noun, noun) == 0;
     for (const struct fr_cmd *c = FR_COMMANDS; c->noun && n < 63; c++) {
         const char *word = known ? c->verb : c->noun;
 
@@ -272,6 +297,10 @@ int fr_cmd_help(struct fr_cli *cli, int n, char **operands)
         return 0;
     }
     c = find(operands[0], n > 1 ? operands[1] : NULL);
+    if (!c && n == 1 && is_noun(operands[0])) {
+        print_noun(operands[0], stdout);
+        return 0;
+    }
     if (!c)
         return unknown(operands[0], n > 1 ? operands[1] : NULL);
     print_command(c, stdout);
@@ -320,8 +349,27 @@ int fr_cmd_config(struct fr_cli *cli, int n, char **operands)
     return 0;
 }
 
+/* Nobody said where the controller is and none is at the usual address: the one private run of this
+ * user that lives. */
+static int find_private(struct fr_cli *cli, struct fr_err *err)
+{
+    static struct fr_owner_run run;
+    char all[400];
+    size_t n = fr_owner_answers(FR_CLI_PORT) ? 0 : fr_owner_find_runs(&run, all, sizeof all);
+
+    if (n > 1)
+        return fr_fail(err, -EINVAL,
+                       "%zu private runs are under way (%s): say which one (--server)", n, all);
+    if (n == 1) {
+        cli->server = run.server;
+        if (!cli->token_file)
+            cli->token_file = run.token_file;
+    }
+    return 0;
+}
+
 /* Option, environment, file, default: the first that is there. */
-static int settle(struct fr_cli *cli, struct fr_err *err)
+static int settle(struct fr_cli *cli, bool asks, struct fr_err *err)
 {
     static const char *const FORMATS[] = {"table", "json", "jsonl", "csv", NULL};
     const char *server = getenv("FULLRANK_SERVER"), *token = getenv("FULLRANK_TOKEN_FILE");
@@ -343,7 +391,10 @@ static int settle(struct fr_cli *cli, struct fr_err *err)
         if (!cli->token_file && cfg.agent_token_file[0])
             cli->token_file = cfg.agent_token_file;
     }
+    fr_client_tell_details(cli->verbose > 0);
     cli->server_given = cli->server != NULL;
+    if (!cli->server && asks && find_private(cli, err) < 0)
+        return -EINVAL;
     if (!cli->server)
         cli->server = FR_CLI_SERVER;
     while (cli->output && FORMATS[f] && strcmp(FORMATS[f], cli->output) != 0)
@@ -415,6 +466,12 @@ static int parse(struct fr_cli *cli, const struct fr_cmd *c, int argc, char **ar
     return fr_opt_parse(opts, cli, argc, argv, ret_n, NULL, err);
 }
 
+/* true: the command asks a controller that is there already. */
+static bool asks(const struct fr_cmd *c)
+{
+    return c->verb || c->run == fr_cmd_status;
+}
+
 int fr_cmd_main(int argc, char **argv)
 {
     FR_CLEANUP(fr_freep) char **rest = fr_xcalloc((size_t)argc + 2, sizeof *rest);
@@ -441,6 +498,15 @@ int fr_cmd_main(int argc, char **argv)
     verb = !c && second < argc && strcmp(argv[second], "--") != 0 ? argv[second] : NULL;
     if (!c)
         c = find(argv[first], verb);
+    if (!c && !verb && is_noun(argv[first])) {
+        for (int i = 0; i < argc; i++)
+            if (i != first)
+                rest[n++] = argv[i];
+        if (parse(&cli, NULL, n, rest, &operands, &err) == 0 && cli.help) {
+            print_noun(argv[first], stdout);
+            return 0;
+        }
+    }
     if (!c)
         return unknown(argv[first], verb);
     for (int i = 0; i < argc; i++)
@@ -455,13 +521,16 @@ int fr_cmd_main(int argc, char **argv)
     if (cli.version)
         return fr_cmd_version(&cli, 0, NULL);
     if (operands < c->min || (c->max >= 0 && operands > c->max)) {
-        fr_complain("fullrank", "%s%s%s: %s (usage: fullrank %s%s%s %s)", c->noun,
+        bool few = operands < c->min;
+
+        fr_complain("fullrank", "%s%s%s: %s%s (usage: fullrank %s%s%s%s%s)", c->noun,
                     c->verb ? " " : "", c->verb ? c->verb : "",
-                    operands < c->min ? "something is missing" : "too many arguments", c->noun,
-                    c->verb ? " " : "", c->verb ? c->verb : "", c->operands);
+                    few ? "give " : "too many arguments", few ? c->operands : "", c->noun,
+                    c->verb ? " " : "", c->verb ? c->verb : "", *c->operands ? " " : "",
+                    c->operands);
         return FR_EXIT_USAGE;
     }
-    if (settle(&cli, &err) < 0)
+    if (settle(&cli, asks(c), &err) < 0)
         return fr_cli_fail(FR_EXIT_USAGE, &err);
     rest[1 + operands] = NULL;
     return c->run(&cli, operands, rest + 1);

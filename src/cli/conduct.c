@@ -257,11 +257,35 @@ static bool is_steady(struct fr_conduct *c, const struct fr_view *v)
     return false;
 }
 
+/* A node that was taken out and has passed its test since. */
+static void say_spares(struct fr_conduct *c, struct fr_view *v)
+{
+    const struct fr_json *nodes = fr_json_get(v->nodes, "items");
+
+    for (size_t i = 0; i < c->nfaults; i++)
+        for (size_t k = 0; k < fr_json_len(nodes); k++) {
+            const struct fr_json *n = fr_json_at(nodes, k);
+            const char *state = fr_json_str(n, "state", "");
+
+            if (!c->faults[i].node[0] || strcmp(fr_json_str(n, "node", ""), c->faults[i].node) != 0)
+                continue;
+            if (strcmp(state, "drained") == 0 || strcmp(state, "verifying") == 0) {
+                c->out[i] = true;
+            } else if (c->out[i] &&
+                       (strcmp(state, "probation") == 0 || strcmp(state, "healthy") == 0)) {
+                c->out[i] = false;
+                fr_view_say(v, "SPARE    %s passed its test and is a spare again",
+                            c->faults[i].node);
+            }
+        }
+}
+
 bool fr_conduct_tick(struct fr_conduct *c, struct fr_view *v)
 {
     struct fr_fault *f = &c->faults[c->at];
     struct fr_err err = FR_ERR_INIT;
 
+    say_spares(c, v);
     switch (c->state) {
     case FR_CONDUCT_STEADY:
         if (!is_steady(c, v))

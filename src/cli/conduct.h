@@ -24,7 +24,8 @@
 struct fr_conduct {
     struct fr_rng rng;
     struct fr_fault faults[FR_CONDUCT_FAULTS_MAX];
-    size_t nfaults, at; /* at: the one that is next or under way */
+    bool out[FR_CONDUCT_FAULTS_MAX]; /* the fault's node is drained */
+    size_t nfaults, at;              /* at: the one that is next or under way */
     enum { FR_CONDUCT_STEADY, FR_CONDUCT_NAMED, FR_CONDUCT_RECOVERED, FR_CONDUCT_OVER } state;
     uint64_t need_steps; /* of this attempt before the next fault */
     uint64_t first_step; /* of this attempt, as far as seen */

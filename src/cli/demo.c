@@ -127,6 +127,7 @@ static int start_job(struct demo *d, struct fr_fleet *fleet, const char *dir, co
                                    .spares = spares,
                                    .quiet = true,
                                    .command = command};
+    int rc;
 
     if (fr_cli_beside("fullrank-train", program, sizeof program, err) < 0)
         return -ENOENT;
@@ -137,7 +138,10 @@ static int start_job(struct demo *d, struct fr_fleet *fleet, const char *dir, co
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", dir);
     snprintf(losses, sizeof losses, "%s/loss.jsonl", dir);
     snprintf(job_dir, sizeof job_dir, "%s/job", dir);
-    return fr_child_start(&opt, ret, err);
+    rc = fr_child_start(&opt, ret, err);
+    if (rc == 0)
+        fr_fleet_share(fleet, ret->pid, NULL);
+    return rc;
 }
 
 static int start(struct demo *d, struct fr_err *err)

@@ -2,7 +2,6 @@
 /* fleet.c - see fleet.h */
 #include "cli/fleet.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,11 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -25,6 +22,7 @@
 #include "base/xalloc.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/owner.h"
 
 #define ARGS_MAX      24
 #define READY_S       15.0
@@ -32,14 +30,7 @@
 #define BACKOFF_MIN_S 0.1
 #define BACKOFF_MAX_S 5.0
 #define SHM_PREFIX    "fullrank-fleet-"
-#define STALE_AFTER_S 60   /* a folder so young may not be locked yet */
 #define SETTLED_S     10.0 /* a daemon that lived so long starts again at once */
-
-static void closedirp(DIR **d)
-{
-    if (*d)
-        closedir(*d);
-}
 
 struct daemon {
     char name[32];
@@ -53,7 +44,6 @@ struct daemon {
 struct fr_fleet {
     char dir[200], shm[200], server[64], token_file[256], token[256];
     struct daemon *daemons; /* [0]: the controller */
-    int shm_fd;             /* holds the lock that says that shm is in use */
     size_t n;
     bool verbose;
     const char *const *env;
@@ -195,8 +185,6 @@ void fr_fleet_stop(struct fr_fleet *f)
         return;
     end_all(f);
     fr_fs_remove_tree(f->shm, NULL);
-    if (f->shm_fd >= 0)
-        close(f->shm_fd);
     for (size_t i = 0; i < f->n; i++)
         for (int k = 0; k < f->daemons[i].argc; k++)
             free(f->daemons[i].argv[k]);
@@ -204,48 +192,17 @@ void fr_fleet_stop(struct fr_fleet *f)
     free(f);
 }
 
-/* Folders of fleets that were killed: nobody holds their lock. What a job still has mapped stays
- * with it. */
-static void sweep_stale(void)
-{
-    FR_CLEANUP(closedirp) DIR *dir = opendir("/dev/shm");
-    struct dirent *d;
-
-    while (dir && (d = readdir(dir))) {
-        char path[300];
-        struct stat st;
-        int fd;
-
-        if (strncmp(d->d_name, SHM_PREFIX, strlen(SHM_PREFIX)) != 0)
-            continue;
-        snprintf(path, sizeof path, "/dev/shm/%s/lock", d->d_name);
-        fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        if (fd < 0)
-            continue;
-        snprintf(path, sizeof path, "/dev/shm/%s", d->d_name);
-        if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && S_ISREG(st.st_mode) &&
-            time(NULL) - st.st_ctime > STALE_AFTER_S && flock(fd, LOCK_EX | LOCK_NB) == 0)
-            fr_fs_remove_tree(path, NULL);
-        close(fd);
-    }
-}
-
 /* Where segments lie: in memory, so that no disk is written for every record. */
 static int make_shm(struct fr_fleet *f, struct fr_err *err)
 {
-    char lock[224];
-
-    sweep_stale();
     snprintf(f->shm, sizeof f->shm, "/dev/shm/" SHM_PREFIX "XXXXXX");
     if (access("/dev/shm", W_OK | X_OK) < 0)
         snprintf(f->shm, sizeof f->shm, "%.150s/probe-XXXXXX", f->dir);
+    else
+        fr_owner_sweep("/dev/shm", SHM_PREFIX, 0); /* of fleets that were killed */
     if (!mkdtemp(f->shm))
         return fr_fail(err, -errno, "%s: %s", f->shm, strerror(errno));
-    snprintf(lock, sizeof lock, "%s/lock", f->shm);
-    f->shm_fd = open(lock, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (f->shm_fd >= 0)
-        flock(f->shm_fd, LOCK_SH); /* without it the folder is only never swept */
-    return 0;
+    return fr_owner_add(f->shm, getpid(), err);
 }
 
 static int init_controller(struct fr_fleet *f, const struct fr_fleet_options *opt,
@@ -373,7 +330,6 @@ int fr_fleet_start(const struct fr_fleet_options *opt, struct fr_fleet **ret, st
     snprintf(log, sizeof log, "%s/log", f->dir);
     f->verbose = opt->verbose;
     f->env = opt->env;
-    f->shm_fd = -1;
     f->n = 1; /* the controller alone, so far */
     f->daemons = fr_xcalloc((size_t)opt->nodes + 1, sizeof *f->daemons);
     fr_fs_read("/proc/sys/kernel/random/boot_id", 64, &machine, NULL);
@@ -406,6 +362,13 @@ int fr_fleet_start(const struct fr_fleet_options *opt, struct fr_fleet **ret, st
     }
     *ret = f;
     return 0;
+}
+
+int fr_fleet_share(const struct fr_fleet *f, pid_t pid, struct fr_err *err)
+{
+    int rc = fr_owner_add(f->dir, pid, err);
+
+    return rc < 0 ? rc : fr_owner_add(f->shm, pid, err);
 }
 
 const char *fr_fleet_server(const struct fr_fleet *f)

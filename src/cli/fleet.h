@@ -40,6 +40,10 @@ void fr_fleet_tick(struct fr_fleet *f);
 /* End all: SIGTERM, and SIGKILL after 5 s; frees f. NULL is fine. */
 void fr_fleet_stop(struct fr_fleet *f);
 
+/* The process needs the fleet's folders, even when the fleet's own end is a sudden one: a job's
+ * supervisor. */
+int fr_fleet_share(const struct fr_fleet *f, pid_t pid, struct fr_err *err);
+
 const char *fr_fleet_server(const struct fr_fleet *f);
 const char *fr_fleet_token_file(const struct fr_fleet *f);
 const char *fr_fleet_token(const struct fr_fleet *f);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/jsonw.h"
@@ -145,33 +146,57 @@ void fr_report_json(const struct fr_report *r, struct fr_buf *out)
 
 /* --- the terminal --- */
 
+void fr_report_steps(const struct fr_report *r, char *text, size_t n)
+{
+    long long step = (long long)fr_json_int(r->job, "step", 0),
+              total = (long long)fr_json_int(r->job, "total_steps", 0);
+
+    if (total > 0)
+        snprintf(text, n, "%lld of %lld", step, total);
+    else if (step > 0)
+        snprintf(text, n, "%lld", step);
+    else
+        snprintf(text, n, "-");
+}
+
+void fr_report_fixed(struct fr_buf *out, int digits, double x)
+{
+    if (isnan(x))
+        fr_buf_putc(out, '-');
+    else
+        fr_buf_printf(out, "%.*f", digits, x);
+}
+
 static void put_head(const struct fr_report *r, struct fr_buf *out)
 {
     const struct fr_json *gp = fr_json_get(r->job, "goodput");
+    char steps[64];
     struct fr_unit_text a, b, c, d;
 
     fr_buf_puts(out, "Job ");
     fr_table_safe(out, fr_json_str(r->job, "job", "?"));
     fr_buf_puts(out, " (");
     fr_table_safe(out, fr_json_str(r->job, "name", "?"));
+    fr_buf_printf(out, ") %s: ", fr_json_str(r->job, "state", "?"));
+    fr_report_steps(r, steps, sizeof steps);
     fr_buf_printf(
-        out, ") %s: %lld of %lld steps in %s, %lld attempts, step time %s\n",
-        fr_json_str(r->job, "state", "?"), (long long)fr_json_int(r->job, "step", 0),
-        (long long)fr_json_int(r->job, "total_steps", 0), fr_fmt_seconds(r->wall_s, &a),
+        out, "%s steps in %s, %lld attempts, step time %s\n", steps, fr_fmt_seconds(r->wall_s, &a),
         (long long)fr_json_int(r->job, "attempt", 0),
         fr_fmt_seconds(fr_json_num(r->job, "baseline_step_s", fr_json_num(r->job, "step_s", NAN)),
                        &b));
     fr_buf_printf(
-        out, "goodput %s, MFU %s (of the GEMM peak measured at start), loss %.4f\n",
+        out, "goodput %s, MFU %s (of the GEMM peak measured at start), loss ",
         fr_fmt_ratio(fr_json_num(gp, "goodput_ratio", fr_json_num(r->job, "goodput_ratio", NAN)),
                      &c),
-        fr_fmt_ratio(fr_json_num(r->job, "mfu_ratio", NAN), &d), fr_json_num(r->job, "loss", NAN));
+        fr_fmt_ratio(fr_json_num(r->job, "mfu_ratio", NAN), &d));
+    fr_report_fixed(out, 4, fr_json_num(r->job, "loss", NAN));
+    fr_buf_putc(out, '\n');
 }
 
 static void put_faults(const struct fr_report *r, bool color, struct fr_buf *out)
 {
-    fr_buf_printf(out, "\n%-6s %-6s %4s  %-28s %-6s %9s %6s %10s\n", "FAULT", "NODE", "RANK",
-                  "FOUND AS", "RIGHT", "FOUND", "STEPS", "NEXT STEP");
+    fr_buf_printf(out, "\n%-6s %-6s %4s  %-28s %-6s  %11s  %13s  %15s\n", "FAULT", "NODE", "RANK",
+                  "FOUND AS", "RIGHT", "FOUND AFTER", "STEPS TO FIND", "NEXT STEP AFTER");
     for (size_t i = 0; i < r->nfaults; i++) {
         const struct fr_fault *f = &r->faults[i];
         char rank[16] = "-", found[120] = "not found", steps[16] = "-";
@@ -193,7 +218,7 @@ static void put_faults(const struct fr_report *r, bool color, struct fr_buf *out
                           f->correct ? "yes" : "NO");
         else
             fr_buf_printf(out, "%-6s", f->correct ? "yes" : "NO");
-        fr_buf_printf(out, " %9s %6s %10s\n", fr_fmt_seconds(f->detect_s, &a), steps,
+        fr_buf_printf(out, "  %11s  %13s  %15s\n", fr_fmt_seconds(f->detect_s, &a), steps,
                       fr_fmt_seconds(f->recover_s, &b));
     }
 }
@@ -230,7 +255,8 @@ static const struct fr_column DECISIONS[] = {
 static void put_list(const struct fr_column *cols, const struct fr_json *items, bool newest_first,
                      bool color, struct fr_buf *out)
 {
-    struct fr_table_style st = {.color = color, .cut = true, .reverse = newest_first};
+    struct fr_table_style st = {
+        .color = color, .cut = isatty(STDOUT_FILENO), .reverse = newest_first};
 
     if (fr_json_len(items) == 0)
         return;
@@ -259,8 +285,11 @@ static void put_goodput(const struct fr_report *r, struct fr_buf *out)
             fr_buf_putc(out, '#');
         fr_buf_putc(out, '\n');
     }
-    fr_buf_printf(out, "%-16s %10.3f  of %.3f s wall time, error %.6f s\n", "sum", sum,
-                  fr_json_num(gp, "wall_s", NAN), fr_json_num(gp, "error_s", NAN));
+    fr_buf_printf(out, "%-16s %10.3f  of ", "sum", sum);
+    fr_report_fixed(out, 3, fr_json_num(gp, "wall_s", NAN));
+    fr_buf_puts(out, " s wall time, error ");
+    fr_report_fixed(out, 6, fr_json_num(gp, "error_s", NAN));
+    fr_buf_puts(out, " s\n");
 }
 
 void fr_report_text(const struct fr_report *r, bool color, struct fr_buf *out)

@@ -73,6 +73,12 @@ void fr_report_json(const struct fr_report *r, struct fr_buf *out);
 /* One file without any external request. */
 void fr_report_html(const struct fr_report *r, struct fr_buf *out);
 
+/* "7 of 80", "7" of a job that does not tell its length, "-" of one that tells none. */
+void fr_report_steps(const struct fr_report *r, char *text, size_t n);
+
+/* A number with so many digits behind the point; NaN is "-". */
+void fr_report_fixed(struct fr_buf *out, int digits, double x);
+
 /* Seconds since the job was submitted of an RFC 3339 text; NaN when absent. */
 double fr_report_seconds(const struct fr_report *r, const char *text);
 

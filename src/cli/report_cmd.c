@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_cmd.c - `job report` and `job watch` */
+#include <errno.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -25,8 +26,14 @@ int fr_cmd_job_report(struct fr_cli *cli, int n, char **operands)
     struct fr_err err = FR_ERR_INIT;
     char job[FR_JOBREF_BYTES];
     struct fr_report r;
-    int code = fr_jobref(cli, n ? operands[0] : NULL, job), rc;
+    int code, rc;
 
+    if (cli->format == FR_FORMAT_CSV) {
+        fr_fail(&err, -EINVAL,
+                "job report writes table or json (as csv: job list, incident list, decision list)");
+        return fr_cli_fail(FR_EXIT_USAGE, &err);
+    }
+    code = fr_jobref(cli, n ? operands[0] : NULL, job);
     if (code)
         return code;
     rc = fr_client_new(cli->server, cli->token_file, &c, &err);

@@ -93,8 +93,7 @@ static void put_tiles(const struct fr_report *r, struct fr_buf *out)
 
     fr_buf_puts(out, "<div class=\"tiles\">\n");
     tile(out, "state", fr_json_str(r->job, "state", "unknown"));
-    snprintf(s, sizeof s, "%lld of %lld", (long long)fr_json_int(r->job, "step", 0),
-             (long long)fr_json_int(r->job, "total_steps", 0));
+    fr_report_steps(r, s, sizeof s);
     tile(out, "steps", s);
     tile(out, "wall time", fr_fmt_seconds(r->wall_s, &t));
     tile(out, "goodput", fr_fmt_ratio(fr_json_num(gp, "goodput_ratio", NAN), &t));
@@ -293,10 +292,11 @@ static void put_goodput(const struct fr_report *r, struct fr_buf *out)
         fr_html_escape(out, fr_json_str(b, "text", ""));
         fr_buf_puts(out, "</tr>\n");
     }
-    fr_buf_printf(out,
-                  "<tr><th>sum<th class=\"n\">%.3f<th><th class=\"dim\">of %.3f s wall time; "
-                  "difference %.6f s</tr></table>\n",
-                  sum, fr_json_num(gp, "wall_s", NAN), fr_json_num(gp, "error_s", NAN));
+    fr_buf_printf(out, "<tr><th>sum<th class=\"n\">%.3f<th><th class=\"dim\">of ", sum);
+    fr_report_fixed(out, 3, fr_json_num(gp, "wall_s", NAN));
+    fr_buf_puts(out, " s wall time; difference ");
+    fr_report_fixed(out, 6, fr_json_num(gp, "error_s", NAN));
+    fr_buf_puts(out, " s</tr></table>\n");
 }
 
 /* Rows: attempts, faults, incidents, decisions, actions. */

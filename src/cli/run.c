@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,6 +17,7 @@
 #include "cli/child.h"
 #include "cli/cmd.h"
 #include "cli/fleet.h"
+#include "cli/owner.h"
 #include "cli/supervise.h"
 #include "model/job.h"
 
@@ -74,6 +76,26 @@ static const char *name_job(const struct fr_cli *cli, const char *program)
     return *name ? name : "job";
 }
 
+/* A command with a slash is a file: that it cannot be started is said before anything is. 0, or
+ * what a shell would end with. */
+static int check_command(const char *program, struct fr_err *err)
+{
+    struct stat st;
+
+    if (!strchr(program, '/'))
+        return 0;
+    if (stat(program, &st) < 0) {
+        int code = errno == ENOENT || errno == ENOTDIR ? 127 : 126;
+
+        fr_fail(err, -errno, "%.200s: %s", program, strerror(errno));
+        return code;
+    }
+    if (S_ISREG(st.st_mode) && access(program, X_OK) == 0)
+        return 0;
+    fr_fail(err, -EACCES, "%.200s: not an executable file", program);
+    return 126;
+}
+
 /* A new folder below the user's state folder. */
 static int make_state_dir(const char *kind, char *ret, size_t n, struct fr_err *err)
 {
@@ -84,10 +106,12 @@ static int make_state_dir(const char *kind, char *ret, size_t n, struct fr_err *
         rc = fr_fs_mkdirs(home, 0700, err);
     if (rc < 0)
         return rc;
+    snprintf(ret, n, "%s/%s-", home, kind);
+    fr_owner_sweep(home, strrchr(ret, '/') + 1, FR_OWNER_KEEP_RUNS);
     snprintf(ret, n, "%s/%s-XXXXXX", home, kind);
     if (!mkdtemp(ret))
         return fr_fail(err, -errno, "%s: %s", ret, strerror(errno));
-    return 0;
+    return fr_owner_add(ret, getpid(), err);
 }
 
 int fr_cmd_supervise(struct fr_cli *cli, int n, char **operands)
@@ -101,6 +125,9 @@ int fr_cmd_supervise(struct fr_cli *cli, int n, char **operands)
 
     if (check(cli, &err) < 0)
         return fr_cli_fail(FR_EXIT_USAGE, &err);
+    code = check_command(operands[0], &err);
+    if (code)
+        return fr_cli_fail((enum fr_exit)code, &err);
     if (cli->state_dir)
         snprintf(dir, sizeof dir, "%s", cli->state_dir);
     else if (make_state_dir("job", dir, sizeof dir, &err) < 0)
@@ -140,6 +167,7 @@ int fr_cmd_supervise(struct fr_cli *cli, int n, char **operands)
     if (rc == 0)
         return code;
 
+    fr_owner_add(dir, getpid(), NULL); /* who made the folder is our parent, which may be killed */
     if (cli->token_file && fr_fs_token(cli->token_file, 0, token, sizeof token, &err) < 0)
         return fr_cli_fail(FR_EXIT_FAILED, &err);
     s = (struct fr_supervise){.server = cli->server,
@@ -188,11 +216,15 @@ int fr_cmd_run(struct fr_cli *cli, int n, char **operands)
     struct fr_child child;
     char dir[256], job_dir[280];
     bool own_dir = cli->state_dir == NULL;
-    int code = FR_EXIT_FAILED, rc;
+    int code, rc;
 
     (void)n;
     if (check(cli, &err) < 0)
         return fr_cli_fail(FR_EXIT_USAGE, &err);
+    code = check_command(operands[0], &err);
+    if (code)
+        return fr_cli_fail((enum fr_exit)code, &err);
+    code = FR_EXIT_FAILED;
     if (!own_dir)
         snprintf(dir, sizeof dir, "%s", cli->state_dir);
     else if (make_state_dir("run", dir, sizeof dir, &err) < 0)
@@ -212,8 +244,11 @@ int fr_cmd_run(struct fr_cli *cli, int n, char **operands)
         rc = fr_fleet_start(&opt, &fleet, &err);
         if (rc == 0 && !cli->quiet)
             fprintf(stderr,
-                    "fullrank: private controller for this run: %s (fullrank --server %s status)\n",
-                    fr_fleet_server(fleet), fr_fleet_server(fleet));
+                    "fullrank: private controller for this run: %s\n"
+                    "fullrank: from another terminal: fullrank status; where several runs are "
+                    "under way, first:\n"
+                    "export FULLRANK_SERVER=%s FULLRANK_TOKEN_FILE='%s'\n",
+                    fr_fleet_server(fleet), fr_fleet_server(fleet), fr_fleet_token_file(fleet));
     }
     if (rc == 0) {
         struct fr_child_options opt = {.server = fleet ? fr_fleet_server(fleet) : cli->server,
@@ -232,6 +267,10 @@ int fr_cmd_run(struct fr_cli *cli, int n, char **operands)
                                        .command = operands};
 
         rc = fr_child_start(&opt, &child, &err);
+        if (rc == 0 && fleet)
+            fr_fleet_share(fleet, child.pid, NULL); /* it outlives us when we are killed */
+        else if (rc == 0 && own_dir)
+            fr_owner_add(dir, child.pid, NULL);
     }
     if (rc < 0) {
         code = fr_cli_fail(FR_EXIT_FAILED, &err);

@@ -458,9 +458,9 @@ static void read_answer(struct sup *u)
         return;
     if (status == 401 || status == 403) {
         if (!u->heard) {
-            fr_complain("fullrank",
-                        "controller at %s refused the token (give its token file: --token-file)",
-                        u->s->server);
+            fr_complain("fullrank", "controller at %s %s (give its file: --token-file%s)",
+                        u->s->server, u->s->token ? "refused the token" : "needs a token",
+                        u->s->token ? "" : " or FULLRANK_TOKEN_FILE");
             finish(u, FR_EXIT_SERVER);
         }
         return;
@@ -487,7 +487,10 @@ static void read_answer(struct sup *u)
             snprintf(u->job, sizeof u->job, "%s", o->job);
             save(u);
         }
-        if (o->note[0] && strcmp(o->note, u->note) != 0 &&
+        /* The last order brings the note as its reason: it is said there, once. */
+        if (o->note[0] && strcmp(o->note, u->note) != 0 && !u->finished &&
+            !(o->id > u->last_order && o->what == FULLRANK__SUPERVISE_ORDER__WHAT__FINISH &&
+              o->exit_code) &&
             (!u->note_ns || age_s(u->note_ns) >= NOTE_EVERY_S)) {
             u->note_ns = fr_mono_ns();
             snprintf(u->note, sizeof u->note, "%s", o->note);

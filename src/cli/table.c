@@ -16,6 +16,7 @@
 
 #define COLUMNS_MAX 40
 #define CUT_MARK    "~"
+#define WHOLE_MAX   9007199254740992.0 /* 2^53: up to here a double holds every whole number */
 
 /* Palette safe for colour-blind eyes; every state is also a word. */
 static const struct {
@@ -248,6 +249,13 @@ static void put_csv(const char *s, struct fr_buf *out)
     fr_buf_putc(out, '"');
 }
 
+/* A whole number with all its digits, another with as many as were measured. */
+static const char *number_text(double x, struct fr_buf *b)
+{
+    fr_buf_printf(b, x == floor(x) && fabs(x) < WHOLE_MAX ? "%.0f" : "%.9g", x);
+    return fr_buf_str(b);
+}
+
 /* Base units, the unknown left empty. */
 static void csv_value(const struct fr_json *v, enum fr_show show, struct fr_buf *out)
 {
@@ -259,7 +267,9 @@ static void csv_value(const struct fr_json *v, enum fr_show show, struct fr_buf 
             put_csv(fr_table_text(v, show, &b), out);
         else if (s)
             put_csv(s, out);
-        else {
+        else if (!isnan(fr_json_value_num(v, NAN))) {
+            put_csv(number_text(fr_json_value_num(v, NAN), &b), out);
+        } else {
             fr_json_write(v, &b);
             put_csv(fr_buf_str(&b), out);
         }

@@ -183,13 +183,25 @@ static void put_state(const struct fr_view *v, const char *state, struct fr_buf 
         fr_buf_puts(b, "\033[0m");
 }
 
+/* "step 7/80", "step 7" of a job that does not tell its length, "step -" of one that tells none. */
+static void put_steps(const struct fr_json *j, struct fr_buf *b)
+{
+    int64_t step = fr_json_int(j, "step", 0), total = fr_json_int(j, "total_steps", 0);
+
+    if (step <= 0 && total <= 0)
+        fr_buf_puts(b, "step -");
+    else
+        fr_buf_printf(b, "step %lld", (long long)step);
+    if (total > 0)
+        fr_buf_printf(b, "/%lld", (long long)total);
+}
+
 static void put_numbers(const struct fr_view *v, struct fr_buf *b)
 {
     const struct fr_json *j = v->data;
     struct fr_unit_text t;
 
-    fr_buf_printf(b, "step %lld/%lld", (long long)fr_json_int(j, "step", 0),
-                  (long long)fr_json_int(j, "total_steps", 0));
+    put_steps(j, b);
     if (!isnan(fr_json_num(j, "loss", NAN)))
         fr_buf_printf(b, "  loss %.4f", fr_json_num(j, "loss", NAN));
     fr_buf_printf(b, "  step time %s", fr_fmt_seconds(fr_json_num(j, "step_s", NAN), &t));
@@ -220,7 +232,10 @@ static void draw_block(struct fr_view *v, struct fr_buf *out)
     fr_buf_putc(&b, '[');
     for (int i = 0; i < BAR; i++)
         fr_buf_putc(&b, i < (int)(done * BAR) ? '#' : '.');
-    fr_buf_printf(&b, "] %3.0f %%", done * 100);
+    if (total > 0)
+        fr_buf_printf(&b, "] %3.0f %%", done * 100);
+    else
+        fr_buf_puts(&b, "]   -");
     line(v, out, &b);
 
     fr_buf_reset(&b);
@@ -259,6 +274,7 @@ static bool draw_news(struct fr_view *v)
 
     for (size_t i = fr_json_len(items); i-- > 0;) {
         const struct fr_json *x = fr_json_at(items, i), *lines = fr_json_get(x, "evidence");
+        struct fr_unit_text sure;
         char rank[24] = "";
 
         if (fr_json_int(x, "id", 0) <= v->seen_incident)
@@ -266,9 +282,9 @@ static bool draw_news(struct fr_view *v)
         v->seen_incident = fr_json_int(x, "id", 0);
         if (fr_json_int(x, "rank", -1) >= 0)
             snprintf(rank, sizeof rank, " rank %lld", (long long)fr_json_int(x, "rank", -1));
-        fr_view_say(v, "FOUND    %s %s%s, cause %s, sure %.0f %%: %s", fr_json_str(x, "kind", "?"),
+        fr_view_say(v, "FOUND    %s %s%s, cause %s, sure %s: %s", fr_json_str(x, "kind", "?"),
                     fr_json_str(x, "node", "the job"), rank, fr_json_str(x, "cause", "unknown"),
-                    100 * fr_json_num(x, "confidence", NAN),
+                    fr_fmt_ratio(fr_json_num(x, "confidence", NAN), &sure),
                     fr_json_value_str(fr_json_at(lines, 0), ""));
         news = true;
     }
@@ -279,8 +295,9 @@ static bool draw_news(struct fr_view *v)
         if (fr_json_int(d, "id", 0) <= v->seen_decision)
             continue;
         v->seen_decision = fr_json_int(d, "id", 0);
-        fr_view_say(v, "DECIDED  %s %s: %s", fr_json_str(d, "choice", "?"),
-                    fr_json_str(d, "node", ""), fr_json_str(d, "reason", ""));
+        fr_view_say(v, "DECIDED  %s%s%s: %s", fr_json_str(d, "choice", "?"),
+                    *fr_json_str(d, "node", "") ? " " : "", fr_json_str(d, "node", ""),
+                    fr_json_str(d, "reason", ""));
         news = true;
     }
     if (attempt > v->seen_attempt) {

@@ -2,8 +2,8 @@
 /*
  * engine.h - what a site's scheduler can do for us: one table of functions a driver
  *
- * A driver fills struct fr_engine_ops; what it cannot do stays NULL, and fr_engine_cannot says so in
- * a sentence. The two sides that call it: the controller (discover, drain, resume, mark down)
+ * A driver fills struct fr_engine_ops; what it cannot do stays NULL, and fr_engine_cannot says so
+ * in a sentence. The two sides that call it: the controller (discover, drain, resume, mark down)
  * and the supervisor (launch, stop), which owns the processes.
  *
  * Threads: an engine object belongs to one thread.
@@ -20,7 +20,8 @@
 #include "base/err.h"
 #include "model/job.h"
 
-#define FR_ENGINE_REASON_PREFIX "fullrank:" /* drains that we set, and the only ones that we undo */
+#define FR_ENGINE_REASON_PREFIX "fullrank:" /* drains that we set, and the only ones that we undo  \
+                                             */
 
 struct fr_engine; /* an open driver */
 
@@ -38,18 +39,19 @@ struct fr_launch {
     uint64_t epoch;
     const struct fr_placement *placements;
     size_t nplacements;
-    char *const *command;   /* NULL-terminated */
-    const char *probe_lib;  /* libfullrank-mpi.so to preload, NULL: none */
-    const char *level;      /* FULLRANK_PROBE */
-    const char *work_dir;   /* the job's working directory */
-    const char *attempt_dir; /* private to this attempt: logs, launcher's scratch; removed by the caller */
+    char *const *command;  /* NULL-terminated */
+    const char *probe_lib; /* libfullrank-mpi.so to preload, NULL: none */
+    const char *level;     /* FULLRANK_PROBE */
+    const char *work_dir;  /* the job's working directory */
+    const char
+        *attempt_dir; /* private to this attempt: logs, launcher's scratch; removed by the caller */
     int stdout_fd, stderr_fd;
 };
 
 /* A started attempt. */
 struct fr_attempt_proc {
-    pid_t launcher;   /* child of the caller */
-    pid_t session;    /* all processes of the attempt are in this session */
+    pid_t launcher; /* child of the caller */
+    pid_t session;  /* all processes of the attempt are in this session */
 };
 
 struct fr_engine_ops {
@@ -57,9 +59,12 @@ struct fr_engine_ops {
     int (*open)(const char *state_dir, struct fr_engine **ret, struct fr_err *err);
     void (*close)(struct fr_engine *e);
     /* Start the attempt's processes; returns at once. The launcher is a child of the caller. */
-    int (*launch)(struct fr_engine *e, const struct fr_launch *l, struct fr_attempt_proc *ret, struct fr_err *err);
-    /* End every process of the attempt, stopped ones too, and wait for their end up to limit_s. -ETIMEDOUT names who is left. */
-    int (*stop)(struct fr_engine *e, const struct fr_attempt_proc *p, double limit_s, struct fr_err *err);
+    int (*launch)(struct fr_engine *e, const struct fr_launch *l, struct fr_attempt_proc *ret,
+                  struct fr_err *err);
+    /* End every process of the attempt, stopped ones too, and wait for their end up to limit_s.
+     * -ETIMEDOUT names who is left. */
+    int (*stop)(struct fr_engine *e, const struct fr_attempt_proc *p, double limit_s,
+                struct fr_err *err);
     /* Remove what dead processes left behind (shared memory, scratch). */
     void (*sweep)(struct fr_engine *e, const struct fr_launch *l);
     int (*drain)(struct fr_engine *e, const char *node, const char *reason, struct fr_err *err);

@@ -144,6 +144,8 @@ static void the_nearest_word_is_within_two_edits_or_none(void **state)
     assert_string_equal(fr_opt_nearest("jobs", WORDS), "job");
     assert_null(fr_opt_nearest("ledger", WORDS));
     assert_null(fr_opt_nearest("x", WORDS));
+    assert_null(fr_opt_nearest("foo", WORDS)); /* two changes from job */
+    assert_string_equal(fr_opt_nearest("jib", WORDS), "job");
     assert_null(fr_opt_nearest("", WORDS));
     assert_null(
         fr_opt_nearest("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", WORDS));
