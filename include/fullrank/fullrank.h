@@ -48,18 +48,18 @@ enum fullrank_dim {
 
 /* The plan of the job, alike on all ranks; a value that is not known is 0. */
 struct fullrank_plan {
-    uint64_t first_step;            /* the first step that this process will run */
-    uint64_t total_steps;           /* the job ends after this many steps */
-    uint64_t checkpoint_every;      /* steps between two checkpoints */
-    uint64_t last_checkpoint;       /* step that this process resumed from, 0: none */
-    double tokens_per_step;         /* of the whole job */
-    double flops_per_step;          /* model FLOPs of the whole job */
-    double peak_flops_per_rank;     /* FLOP/s that one rank could reach */
+    uint64_t first_step;        /* the first step that this process will run */
+    uint64_t total_steps;       /* the job ends after this many steps */
+    uint64_t checkpoint_every;  /* steps between two checkpoints */
+    uint64_t last_checkpoint;   /* step that this process resumed from, 0: none */
+    double tokens_per_step;     /* of the whole job */
+    double flops_per_step;      /* model FLOPs of the whole job */
+    double peak_flops_per_rank; /* FLOP/s that one rank could reach */
 };
 
 /* What a finished step reports; a value that is not known is NaN. */
 struct fullrank_step_result {
-    double loss; /* nats per token */
+    double loss;   /* nats per token */
     double tokens; /* of the whole job in this step */
 };
 

@@ -17,7 +17,10 @@ struct fr_buf {
     size_t cap;
 };
 
-#define FR_BUF_INIT {NULL, 0, 0}
+#define FR_BUF_INIT                                                                                \
+    {                                                                                              \
+        NULL, 0, 0                                                                                 \
+    }
 
 void fr_buf_fini(struct fr_buf *b);
 void fr_buf_reset(struct fr_buf *b); /* empty it, keep the memory */

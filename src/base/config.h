@@ -24,9 +24,10 @@ struct fr_config_row {
     const char *text; /* one sentence */
 };
 
-/* Fill *cfg with defaults, then the files that exist (NULL-terminated list, later wins), then the environment.
- * Strings are allocated once and live as long as the process. */
-int fr_config_load(const struct fr_config_row *rows, void *cfg, const char *const *files, struct fr_err *err);
+/* Fill *cfg with defaults, then the files that exist (NULL-terminated list, later wins), then the
+ * environment. Strings are allocated once and live as long as the process. */
+int fr_config_load(const struct fr_config_row *rows, void *cfg, const char *const *files,
+                   struct fr_err *err);
 
 /* Every key with value, origin, default and text. */
 void fr_config_print(const struct fr_config_row *rows, const void *cfg, FILE *to);

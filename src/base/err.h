@@ -18,13 +18,19 @@ struct fr_err {
     char text[FR_ERR_TEXT_BYTES]; /* NUL-terminated; cut when longer */
 };
 
-#define FR_ERR_INIT {{0}}
+#define FR_ERR_INIT                                                                                \
+    {                                                                                              \
+        {                                                                                          \
+            0                                                                                      \
+        }                                                                                          \
+    }
 
 /* Write the sentence (if err is not NULL) and return rc. */
 int fr_fail(struct fr_err *err, int rc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Put "<prefix>: " in front of the sentence that is there already and return rc. */
-int fr_fail_in(struct fr_err *err, int rc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int fr_fail_in(struct fr_err *err, int rc, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Run fn(&variable) when the variable leaves its scope. */
 #define FR_CLEANUP(fn) __attribute__((cleanup(fn)))

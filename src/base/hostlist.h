@@ -14,7 +14,8 @@
 
 #define FR_HOSTLIST_MAX 131072
 
-/* Expand into a NULL-terminated array of strings in one allocation (free() it). Returns the count or -EINVAL, -E2BIG. */
+/* Expand into a NULL-terminated array of strings in one allocation (free() it). Returns the count
+ * or -EINVAL, -E2BIG. */
 int fr_hostlist_expand(const char *text, char ***ret, struct fr_err *err);
 
 /* Append the short form of n names, in their order, ranges folded. */

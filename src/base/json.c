@@ -121,6 +121,7 @@ static int add_text(const char *p, size_t n, void *out)
 
 void fr_json_write(const struct fr_json *v, struct fr_buf *out)
 {
-    if (!v || json_dump_callback(tree(v), add_text, out, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17)) < 0)
+    if (!v || json_dump_callback(tree(v), add_text, out,
+                                 JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17)) < 0)
         fr_buf_puts(out, "null");
 }

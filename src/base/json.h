@@ -29,7 +29,8 @@ void fr_json_freep(struct fr_json **rootp);
 
 const struct fr_json *fr_json_get(const struct fr_json *obj, const char *key); /* NULL: absent */
 const struct fr_json *fr_json_at(const struct fr_json *arr, size_t i);         /* NULL: absent */
-size_t fr_json_len(const struct fr_json *v); /* elements of an array or members of an object, else 0 */
+size_t
+fr_json_len(const struct fr_json *v); /* elements of an array or members of an object, else 0 */
 bool fr_json_is_null(const struct fr_json *v); /* absent counts as null */
 const char *fr_json_str(const struct fr_json *obj, const char *key, const char *def);
 double fr_json_num(const struct fr_json *obj, const char *key, double def);
@@ -38,7 +39,8 @@ bool fr_json_bool(const struct fr_json *obj, const char *key, bool def);
 const char *fr_json_value_str(const struct fr_json *v, const char *def);
 double fr_json_value_num(const struct fr_json *v, double def);
 /* Call fn(key, value, arg) for each member of an object; stops at non-zero and returns it. */
-int fr_json_each(const struct fr_json *obj, int (*fn)(const char *key, const struct fr_json *v, void *arg), void *arg);
+int fr_json_each(const struct fr_json *obj,
+                 int (*fn)(const char *key, const struct fr_json *v, void *arg), void *arg);
 
 /* Append the value as compact JSON text, keys in their order; an absent value as null. */
 void fr_json_write(const struct fr_json *v, struct fr_buf *out);

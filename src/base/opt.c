@@ -14,7 +14,7 @@
 #include "base/xalloc.h"
 
 #define HELP_COLUMN     30
-#define NEAREST_MAX     2  /* edits */
+#define NEAREST_MAX     2 /* edits */
 #define SHORT_WORD      3
 #define NEAREST_LEN_MAX 40 /* longer words are not typing errors of ours */
 

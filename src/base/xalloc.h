@@ -20,7 +20,8 @@ void *fr_xcalloc(size_t n, size_t size) __attribute__((malloc, returns_nonnull))
 void *fr_xreallocarray(void *p, size_t n, size_t size) __attribute__((returns_nonnull));
 
 char *fr_xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
-char *fr_xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2), malloc, returns_nonnull));
+char *fr_xasprintf(const char *fmt, ...)
+    __attribute__((format(printf, 1, 2), malloc, returns_nonnull));
 
 /* For FR_CLEANUP(fr_freep): frees what the pointer variable points to. */
 void fr_freep(void *pp);

@@ -14,11 +14,12 @@ static const char *const CAUSES[] = {"unknown", "gpu", "host", "network", "stora
 static const struct {
     const char *name;
     int direct;  /* sits on the process itself */
-    char family; /* what is measured: witnesses of one family are one and the same measurement seen twice */
+    char family; /* what is measured: witnesses of one family are one and the same measurement seen
+                    twice */
 } WITNESSES[] = {
-    {"silence", 0, 's'}, {"gone", 1, 'g'},      {"stopped", 1, 'p'}, {"mismatch", 1, 'm'},
-    {"peers", 0, 't'},   {"past", 0, 't'},      {"arrival", 0, 't'}, {"throttled", 0, 'c'},
-    {"starved", 0, 'q'}, {"memory", 0, 'y'},    {"io", 0, 'i'},      {"launcher", 1, 'l'},
+    {"silence", 0, 's'}, {"gone", 1, 'g'},   {"stopped", 1, 'p'}, {"mismatch", 1, 'm'},
+    {"peers", 0, 't'},   {"past", 0, 't'},   {"arrival", 0, 't'}, {"throttled", 0, 'c'},
+    {"starved", 0, 'q'}, {"memory", 0, 'y'}, {"io", 0, 'i'},      {"launcher", 1, 'l'},
     {"gpu", 1, 'u'},     {"link", 1, 'k'},
 };
 

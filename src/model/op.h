@@ -23,14 +23,15 @@ enum fr_op {
     FR_OP_ALLTOALL = 9,
     FR_OP_SCAN = 10,
     FR_OP_NEIGHBOR = 11,
-    FR_OP_COMM = 12, /* creation of a communicator: collective over its parent */
+    FR_OP_COMM = 12,     /* creation of a communicator: collective over its parent */
     FR_OP_FINALIZE = 13, /* MPI_Finalize: collective over the world, its last one */
     FR_OP_SEND = 32,
     FR_OP_RECV = 33,
     FR_OP_SENDRECV = 34, /* as `now` only: its record is one SEND and one RECV */
-    FR_OP_WAIT = 35,     /* as `now`, and as a record with no operation of its own (gap and wait only) */
-    FR_OP_STEP = 64,     /* seq = step; t_start..t_end is the step */
-    FR_OP_PHASE = 65     /* seq = enum fullrank_phase that ended; t_start..t_end its span */
+    FR_OP_WAIT =
+        35, /* as `now`, and as a record with no operation of its own (gap and wait only) */
+    FR_OP_STEP = 64, /* seq = step; t_start..t_end is the step */
+    FR_OP_PHASE = 65 /* seq = enum fullrank_phase that ended; t_start..t_end its span */
 };
 
 /* Data types as signatures (for mismatch), sizes in bytes in the low bits where fixed. */

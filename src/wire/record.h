@@ -31,6 +31,7 @@ struct fr_wire_record {
 };
 
 _Static_assert(sizeof(struct fr_wire_record) == 72, "layout");
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "both supported architectures are little-endian");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "both supported architectures are little-endian");
 
 #endif /* FR_WIRE_RECORD_H */

@@ -45,12 +45,12 @@
 #define FR_RING_VERSION        1
 #define FR_RING_VERSION_OLDEST 1
 #define FR_SEG_HEADER_BYTES    4096
-#define FR_SEG_STEPS           256  /* newest steps kept in place, so that they survive an agent's absence */
-#define FR_SEG_COMMS           256  /* default communicator slots */
-#define FR_SEG_LANES           16   /* default lanes (threads that make calls) */
-#define FR_LANE_RECORDS        8192 /* default records a lane, a power of two */
+#define FR_SEG_STEPS           256 /* newest steps kept in place, so that they survive an agent's absence */
+#define FR_SEG_COMMS           256         /* default communicator slots */
+#define FR_SEG_LANES           16          /* default lanes (threads that make calls) */
+#define FR_LANE_RECORDS        8192        /* default records a lane, a power of two */
 #define FR_SEG_MAX_BYTES       (64u << 20) /* a reader refuses more */
-#define FR_COMM_RUNS           8    /* member list: at most this many arithmetic runs */
+#define FR_COMM_RUNS           8           /* member list: at most this many arithmetic runs */
 #define FR_COMM_NONE           0xffffu
 #define FR_SUFFIX_SEG          ".seg"
 
@@ -62,13 +62,19 @@ enum fr_seg_clock {
 
 enum fr_probe_level { FR_PROBE_OFF = 0, FR_PROBE_HANG = 1, FR_PROBE_PERF = 2, FR_PROBE_FULL = 3 };
 
-enum fr_seg_source { FR_SOURCE_MARKS = 1, FR_SOURCE_MPI = 2, FR_SOURCE_NCCL = 4, FR_SOURCE_GLOO = 8 }; /* bits */
+enum fr_seg_source {
+    FR_SOURCE_MARKS = 1,
+    FR_SOURCE_MPI = 2,
+    FR_SOURCE_NCCL = 4,
+    FR_SOURCE_GLOO = 8
+}; /* bits */
 
 enum fr_record_flag {
-    FR_REC_NONBLOCKING = 1, /* t_enq is the call, t_start the same; t_end was seen in Wait or Test */
+    FR_REC_NONBLOCKING =
+        1, /* t_enq is the call, t_start the same; t_end was seen in Wait or Test */
     FR_REC_PERSISTENT = 2,
-    FR_REC_GPU_CLOCK = 4,   /* t_start and t_end are GPU nanoseconds */
-    FR_REC_FAILED = 8       /* the call returned an error */
+    FR_REC_GPU_CLOCK = 4, /* t_start and t_end are GPU nanoseconds */
+    FR_REC_FAILED = 8     /* the call returned an error */
 };
 
 /* One finished operation, 64 bytes, one cache line. */
@@ -77,19 +83,21 @@ struct fr_record {
     uint64_t t_start; /* ticks: arrival (host entry, or GPU start with FR_REC_GPU_CLOCK) */
     uint64_t t_end;   /* ticks: completion */
     uint64_t bytes;   /* what this rank contributes, by nccl-tests' count for the operation */
-    uint32_t seq;     /* low half of the sequence number (collectives: of the communicator; p2p: of the ordered pair) */
-    uint32_t step;    /* low half of the step that was open, 0: none */
-    uint32_t gap_us;  /* time outside calls since this lane's previous record, microseconds */
+    uint32_t seq;  /* low half of the sequence number (collectives: of the communicator; p2p: of the
+                      ordered pair) */
+    uint32_t step; /* low half of the step that was open, 0: none */
+    uint32_t gap_us;   /* time outside calls since this lane's previous record, microseconds */
     uint32_t ready_us; /* of gap_us: waited for a core (run queue); 0 at level hang */
-    uint16_t comm;    /* slot, FR_COMM_NONE for steps and phases */
-    uint8_t op;       /* enum fr_op */
-    uint8_t dtype;    /* enum fr_dtype */
-    uint8_t flags;    /* enum fr_record_flag */
-    uint8_t algo;     /* the library's own, 0: unknown */
+    uint16_t comm;     /* slot, FR_COMM_NONE for steps and phases */
+    uint8_t op;        /* enum fr_op */
+    uint8_t dtype;     /* enum fr_dtype */
+    uint8_t flags;     /* enum fr_record_flag */
+    uint8_t algo;      /* the library's own, 0: unknown */
     uint8_t proto;
     uint8_t channels;
-    int32_t peer;     /* p2p: peer's rank in the job; rooted: root's rank in the communicator; else -1 */
-    uint32_t index;   /* low half of this record's index in the lane */
+    int32_t
+        peer; /* p2p: peer's rank in the job; rooted: root's rank in the communicator; else -1 */
+    uint32_t index; /* low half of this record's index in the lane */
 };
 
 /* What a thread is inside right now; op == FR_OP_NONE: outside of any call. */
@@ -98,18 +106,18 @@ struct fr_seg_now {
     uint64_t t_enter; /* ticks: entered the call, or (op NONE) left the last one */
     uint64_t bytes;
     uint64_t seq;
-    uint32_t comm;    /* slot or FR_COMM_NONE */
-    int32_t peer;     /* p2p peer in the job, -1: none or any */
-    uint32_t op;      /* enum fr_op */
+    uint32_t comm;      /* slot or FR_COMM_NONE */
+    int32_t peer;       /* p2p peer in the job, -1: none or any */
+    uint32_t op;        /* enum fr_op */
     uint32_t waits_for; /* FR_OP_WAIT: the op of the oldest incomplete request it waits for */
 };
 
 /* One lane: header, then lane_records records. */
 struct fr_seg_lane {
-    uint64_t head;    /* records written since the start */
-    uint64_t owner;   /* thread id that claimed it (0: free) */
-    uint64_t dropped; /* events that this thread could not record */
-    uint64_t calls;   /* calls seen, recorded or not */
+    uint64_t head;           /* records written since the start */
+    uint64_t owner;          /* thread id that claimed it (0: free) */
+    uint64_t dropped;        /* events that this thread could not record */
+    uint64_t calls;          /* calls seen, recorded or not */
     uint64_t in_calls_ticks; /* time inside calls since the start */
     uint64_t ready_ns;       /* run-queue wait outside calls since the start */
     uint64_t reserved[2];
@@ -126,79 +134,85 @@ struct fr_seg_run {
 
 /* One communicator and how far this rank is in it. 256 bytes. */
 struct fr_seg_comm {
-    uint64_t version;   /* odd: being written */
-    uint64_t members_hash; /* FNV-1a 64 over the members' job ranks as little-endian u32, in order; 0: slot never used */
-    uint32_t instance;  /* n-th communicator with that member list, from 0 */
-    uint32_t size;      /* members */
-    uint32_t rank;      /* this process's rank in it */
-    uint32_t nruns;     /* runs used; 0: the list has more than FR_COMM_RUNS runs and is not held here */
+    uint64_t version;      /* odd: being written */
+    uint64_t members_hash; /* FNV-1a 64 over the members' job ranks as little-endian u32, in order;
+                              0: slot never used */
+    uint32_t instance;     /* n-th communicator with that member list, from 0 */
+    uint32_t size;         /* members */
+    uint32_t rank;         /* this process's rank in it */
+    uint32_t
+        nruns; /* runs used; 0: the list has more than FR_COMM_RUNS runs and is not held here */
     struct fr_seg_run runs[FR_COMM_RUNS];
-    char name[16];      /* MPI_Comm_set_name or the library's, NUL-terminated, may be empty */
-    uint64_t freed;     /* 1: the communicator was freed; another may get the slot when no fresh one is left */
+    char name[16];  /* MPI_Comm_set_name or the library's, NUL-terminated, may be empty */
+    uint64_t freed; /* 1: the communicator was freed; another may get the slot when no fresh one is
+                       left */
     /* progress, in operations of this communicator counted from 1; 0: none yet */
-    uint64_t enqueued;  /* last one handed to the library */
+    uint64_t enqueued; /* last one handed to the library */
     uint64_t started;
-    uint64_t completed; /* all up to here are complete */
+    uint64_t completed;  /* all up to here are complete */
     uint64_t t_enqueued; /* ticks of the last one */
     uint64_t t_completed;
-    uint64_t op_bytes;  /* of the operation last enqueued */
-    uint32_t op;        /* enum fr_op */
-    uint32_t dtype;     /* enum fr_dtype */
+    uint64_t op_bytes; /* of the operation last enqueued */
+    uint32_t op;       /* enum fr_op */
+    uint32_t dtype;    /* enum fr_dtype */
     uint32_t root;
     uint32_t channels_started; /* NCCL: of the oldest incomplete one */
     uint32_t channels_ended;
     uint32_t pad2[1];
-    uint64_t t_since;   /* ticks: who had the slot before was freed; records entered earlier are that one's. 0: nobody had */
+    uint64_t t_since; /* ticks: who had the slot before was freed; records entered earlier are that
+                         one's. 0: nobody had */
     uint64_t pad3[3];
 };
 
 /* One step in place: what survives when the agent was away for a while. */
 struct fr_seg_step {
     uint64_t version;
-    uint64_t step;      /* 0: never used; slot is step % FR_SEG_STEPS */
-    uint64_t t_begin;   /* ticks */
-    uint64_t t_end;     /* ticks; 0: still running */
-    double loss;        /* NaN: not told */
-    double tokens;      /* NaN: not told */
-    uint64_t self_ns;   /* outside calls and not waiting for a core, all lanes of the marking thread */
-    uint64_t ready_ns;  /* outside calls, waiting for a core */
+    uint64_t step;    /* 0: never used; slot is step % FR_SEG_STEPS */
+    uint64_t t_begin; /* ticks */
+    uint64_t t_end;   /* ticks; 0: still running */
+    double loss;      /* NaN: not told */
+    double tokens;    /* NaN: not told */
+    uint64_t
+        self_ns; /* outside calls and not waiting for a core, all lanes of the marking thread */
+    uint64_t ready_ns; /* outside calls, waiting for a core */
     uint64_t in_calls_ns;
     uint64_t pad[7];
 };
 
 struct fr_seg_header {
     uint64_t magic;
-    uint32_t version;      /* FR_RING_VERSION of the writer */
+    uint32_t version; /* FR_RING_VERSION of the writer */
     uint32_t header_bytes;
     uint64_t total_bytes;
     uint32_t step_off, step_bytes, step_count;
     uint32_t comm_off, comm_bytes, comm_count;
-    uint32_t lane_off, lane_bytes, lane_count, lane_records; /* lane_bytes: one lane with its records */
+    uint32_t lane_off, lane_bytes, lane_count,
+        lane_records; /* lane_bytes: one lane with its records */
     uint32_t record_bytes;
-    uint32_t level;        /* enum fr_probe_level in force */
-    uint32_t sources;      /* enum fr_seg_source bits that write here */
-    uint32_t clock;        /* enum fr_seg_clock */
-    uint64_t clock_ticks0; /* one moment in ticks ... */
+    uint32_t level;          /* enum fr_probe_level in force */
+    uint32_t sources;        /* enum fr_seg_source bits that write here */
+    uint32_t clock;          /* enum fr_seg_clock */
+    uint64_t clock_ticks0;   /* one moment in ticks ... */
     uint64_t clock_mono0_ns; /* ... and in CLOCK_MONOTONIC */
     int64_t start_unix_ns;
     uint32_t pid, uid;
-    uint64_t starttime;    /* field 22 of /proc/<pid>/stat: tells a reused pid */
-    int32_t rank, world;   /* -1 until known */
-    uint32_t attempt;      /* claims from the environment: the agent checks them */
-    uint32_t rank_tid;     /* thread that makes the step marks, 0: none yet */
+    uint64_t starttime;  /* field 22 of /proc/<pid>/stat: tells a reused pid */
+    int32_t rank, world; /* -1 until known */
+    uint32_t attempt;    /* claims from the environment: the agent checks them */
+    uint32_t rank_tid;   /* thread that makes the step marks, 0: none yet */
     uint64_t epoch;
     char job[64];
     char host[64];
-    uint32_t comm_used;    /* slots handed out */
+    uint32_t comm_used; /* slots handed out */
     uint32_t lanes_used;
-    uint64_t dropped;      /* events with no lane or no slot */
+    uint64_t dropped; /* events with no lane or no slot */
     /* marks */
-    uint64_t marks_version; /* odd: being written; covers all below */
-    uint64_t step;         /* the step that is open or was closed last */
-    uint32_t phase;        /* enum fullrank_phase */
-    uint32_t finalized;    /* 1: the program ended its MPI / said goodbye */
-    uint64_t t_phase;      /* ticks: since when */
-    uint64_t checkpoint_step; /* last durable one */
+    uint64_t marks_version;              /* odd: being written; covers all below */
+    uint64_t step;                       /* the step that is open or was closed last */
+    uint32_t phase;                      /* enum fullrank_phase */
+    uint32_t finalized;                  /* 1: the program ended its MPI / said goodbye */
+    uint64_t t_phase;                    /* ticks: since when */
+    uint64_t checkpoint_step;            /* last durable one */
     int32_t grid_index[8], grid_size[8]; /* by enum fullrank_dim, size 0: not told */
     uint64_t plan_first_step, plan_total_steps, plan_checkpoint_every, plan_last_checkpoint;
     double plan_tokens_per_step, plan_flops_per_step, plan_peak_flops_per_rank;

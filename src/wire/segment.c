@@ -33,7 +33,8 @@ struct fr_segment {
     int moved; /* a lane changed since the communicators were read */
     struct fr_seg_header hdr;
     uint64_t pair_ticks, pair_ns; /* one moment in both clocks */
-    int64_t ns_per_tick_q32;      /* times 2^32: a division for each record would cost more than the record */
+    int64_t ns_per_tick_q32;      /* times 2^32: a division for each record would cost more than the
+                                     record */
     uint64_t next[FR_SEG_MAX_LANES];
     struct fr_seg_lane lane[FR_SEG_MAX_LANES];
     union {
@@ -466,7 +467,8 @@ int fr_segment_comms(struct fr_segment *s, struct fr_err *err)
         uint64_t off = s->hdr.comm_off + (uint64_t)base * sizeof one;
         int rc = read_at(s, s->chunk.comms, n * sizeof one, off, err);
 
-        /* Two looks at all of them, not two at each: most are whole, and a read costs more than its bytes. */
+        /* Two looks at all of them, not two at each: most are whole, and a read costs more than its
+         * bytes. */
         if (rc == 0)
             rc = read_at(s, again, n * sizeof one, off, err);
         if (rc < 0)

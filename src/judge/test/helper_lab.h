@@ -2,10 +2,11 @@
 /*
  * helper_lab.h - a small synchronous job that reports to a judge: grid, noise, faults, agents
  *
- * Each step of a rank: receive from the stage before, compute, tp all-reduce, compute, send to the next stage, dp all-reduce,
- * compute, all-reduce over everybody. Times follow from who waits for whom; a rank that stops, dies or hangs has no
- * event after that moment, and neither has who waits for it. Agents read states every 50 ms and report every 200 ms, each
- * at a phase of its own; a death is reported at once. The judge sees reports only.
+ * Each step of a rank: receive from the stage before, compute, tp all-reduce, compute, send to the
+ * next stage, dp all-reduce, compute, all-reduce over everybody. Times follow from who waits for
+ * whom; a rank that stops, dies or hangs has no event after that moment, and neither has who waits
+ * for it. Agents read states every 50 ms and report every 200 ms, each at a phase of its own; a
+ * death is reported at once. The judge sees reports only.
  */
 #ifndef FR_JUDGE_TEST_HELPER_LAB_H
 #define FR_JUDGE_TEST_HELPER_LAB_H
@@ -17,10 +18,10 @@
 #include "base/rng.h"
 #include "judge/judge.h"
 
-#define LAB_RANKS 32
-#define LAB_COMMS 40
+#define LAB_RANKS  32
+#define LAB_COMMS  40
 #define LAB_TICK_S 0.05
-#define LAB_T0_NS 1000000000000ull
+#define LAB_T0_NS  1000000000000ull
 
 enum lab_chunk { LAB_BEFORE_TP = 0, LAB_BEFORE_DP, LAB_BEFORE_ALL, LAB_CHUNKS };
 
@@ -30,32 +31,33 @@ struct lab {
     /* set by lab_init, may be changed before lab_start */
     int dp, pp, tp, n, nodes, per_node;
     double chunk_s[LAB_CHUNKS];
-    double noise, sway, steady; /* sd of ln: per step; slow wandering of a rank, and how much of it stays a step */
+    double noise, sway,
+        steady; /* sd of ln: per step; slow wandering of a rank, and how much of it stays a step */
     struct fr_judge_config cfg;
     bool records;
     /* faults; step 0: never */
-    double freeze_s[LAB_RANKS];              /* no event of the rank after this time */
+    double freeze_s[LAB_RANKS];                 /* no event of the rank after this time */
     double stop_s[LAB_RANKS], die_s[LAB_RANKS]; /* INFINITY: never */
     int die_signal[LAB_RANKS];
     uint64_t hang_step;
     int hang_rank;
     enum lab_chunk hang_chunk;
     uint64_t pause_step;
-    int pause_rank;                          /* -1: all */
+    int pause_rank; /* -1: all */
     enum lab_chunk pause_chunk;
     double pause_s;
-    uint32_t pause_phase;                    /* told before it, 0: none */
+    uint32_t pause_phase; /* told before it, 0: none */
     uint64_t slow_step;
-    int slow_node, slow_rank;                /* -1: none */
+    int slow_node, slow_rank; /* -1: none */
     double slow_factor;
-    bool duty_cycle;                         /* the slow ones are seen stopped in half of the samples */
-    uint64_t last_step;                      /* the job says goodbye after it, 0: never */
+    bool duty_cycle;    /* the slow ones are seen stopped in half of the samples */
+    uint64_t last_step; /* the job says goodbye after it, 0: never */
     bool silent_node[LAB_RANKS];
     /* state */
     struct fr_judge *j;
     struct fr_rng rng;
     double now_s, last_event_s, clock[LAB_RANKS], wander[LAB_RANKS];
-    uint64_t step;                           /* newest that was generated */
+    uint64_t step; /* newest that was generated */
     struct lab_event *events;
     size_t nevents, event;
     uint64_t enqueued[LAB_COMMS][LAB_RANKS], completed[LAB_COMMS][LAB_RANKS];

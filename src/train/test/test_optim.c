@@ -93,8 +93,9 @@ static void model_flops_of_gpt3_are_the_published_ones(void **state)
     assert_true(fabs(fr_flops_per_token(96, 12288, 2048, 51200) / 1.061947e12 - 1) < 1e-6);
 }
 
-/* An independent look at the same core: a peak of one core is at least what a GEMM of the trainer gets
- * in wall time, and no x86 or Arm core does more than 64 float32 multiply-adds a cycle at 6 GHz. */
+/* An independent look at the same core: a peak of one core is at least what a GEMM of the trainer
+ * gets in wall time, and no x86 or Arm core does more than 64 float32 multiply-adds a cycle at 6
+ * GHz. */
 static void the_peak_of_a_core_is_no_less_than_a_gemm_gets_and_within_physics(void **state)
 {
     enum { N = 256 };
