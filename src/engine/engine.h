@@ -20,8 +20,9 @@
 #include "base/err.h"
 #include "model/job.h"
 
-#define FR_ENGINE_REASON_PREFIX "fullrank:" /* drains that we set, and the only ones that we undo  \
-                                             */
+#define FR_ENGINE_REASON_PREFIX                                                                    \
+    "fullrank:" /* drains that we set, and the only ones that we undo                              \
+                 */
 
 struct fr_engine; /* an open driver */
 
