@@ -71,7 +71,7 @@ const char *const FR_VERSION_TEXT = FR_VERSION;
 
 static const struct fr_opt GLOBAL[] = {
     {0, "server", FR_OPT_STR, AT(server), "URL",
-     "the controller (FULLRANK_SERVER; default " FR_CLI_SERVER ")"},
+     "the controller (FULLRANK_SERVER; default " FR_CLI_SERVER ", else your only private run)"},
     {0, "token-file", FR_OPT_STR, AT(token_file), "FILE",
      "token for what changes something (FULLRANK_TOKEN_FILE)"},
     {'o', "output", FR_OPT_STR, AT(output), "FORMAT", "table, json, jsonl or csv"},
