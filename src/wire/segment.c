@@ -354,6 +354,10 @@ static void tame_record(const struct fr_segment *s, struct fr_record *r)
         r->t_end = r->t_start;
 }
 
+/* A lap of the ring takes the writer at least so long a record: it reads the counter twice for
+ * each. */
+#define RECORD_LEAST_NS 2
+
 struct drain {
     fr_segment_record_fn *fn;
     void *arg;
@@ -363,7 +367,7 @@ struct drain {
 
 static int drain_lane(struct fr_segment *s, uint32_t lane, struct drain *d, struct fr_err *err)
 {
-    uint64_t head, newest, n = s->hdr.lane_records, i = s->next[lane];
+    uint64_t head, newest, n = s->hdr.lane_records, i = s->next[lane], begun = fr_mono_ns();
     int rc = look_at_lane(s, lane, err);
 
     if (rc < 0)
@@ -386,7 +390,10 @@ static int drain_lane(struct fr_segment *s, uint32_t lane, struct drain *d, stru
         rc = read_at(
             s, s->chunk.records, count * sizeof(struct fr_record),
             lane_off(s, lane) + sizeof(struct fr_seg_lane) + slot * sizeof(struct fr_record), err);
-        if (rc == 0)
+        /* Too soon after `head` was read for the writer to have come round: it need not be read
+         * again. */
+        newest = head;
+        if (rc == 0 && fr_mono_ns() - begun >= (n - 1 - (head - i)) * RECORD_LEAST_NS)
             rc = read_at(s, &newest, sizeof newest, lane_off(s, lane), err);
         if (rc < 0) {
             s->next[lane] = i;

@@ -14,6 +14,7 @@
 
 struct fr_sense {
     int stat_fd, schedstat_fd, wchan_fd;
+    int state_fd; /* the first thread's own stat: the same state, without a sum over all threads */
     uint64_t tick_ns, page_bytes;
 };
 
@@ -155,6 +156,8 @@ static void close_sensor(struct fr_sense *s)
         return;
     if (s->stat_fd >= 0)
         close(s->stat_fd);
+    if (s->state_fd >= 0)
+        close(s->state_fd);
     if (s->schedstat_fd >= 0)
         close(s->schedstat_fd);
     if (s->wchan_fd >= 0)
@@ -165,6 +168,7 @@ static void close_sensor(struct fr_sense *s)
 static int open_sensor(const struct fr_sense_target *t, struct fr_sense **ret, struct fr_err *err)
 {
     struct fr_sense *s;
+    char own[40];
     int fd = open_of(t->root, t->pid, "stat");
 
     if (fd < 0)
@@ -172,8 +176,10 @@ static int open_sensor(const struct fr_sense_target *t, struct fr_sense **ret, s
                        t->pid, strerror(-fd));
     s = fr_xalloc(sizeof *s);
     s->stat_fd = fd;
-    /* These two may be missing (kernel options, another user's process): their columns are unknown
+    /* These may be missing (kernel options, another user's process): their columns are unknown
      * then. */
+    snprintf(own, sizeof own, "task/%u/stat", t->pid);
+    s->state_fd = open_of(t->root, t->pid, own);
     s->schedstat_fd = open_of(t->root, t->pid, "schedstat");
     s->wchan_fd = open_of(t->root, t->pid, "wchan");
     s->tick_ns = 1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK);
@@ -195,9 +201,10 @@ int fr_process_state(struct fr_sense *s, char *ret)
 {
     char text[128]; /* the name before the state has at most 64 bytes */
     const char *p;
+    int fd = s->state_fd >= 0 ? s->state_fd : s->stat_fd;
 
-    if (fr_sense_reread(s->stat_fd, text, sizeof text) <= 0 || !(p = strrchr(text, ')')) ||
-        p[1] != ' ' || !p[2])
+    if (fr_sense_reread(fd, text, sizeof text) <= 0 || !(p = strrchr(text, ')')) || p[1] != ' ' ||
+        !p[2])
         return -ESRCH;
     *ret = p[2];
     return 0;
