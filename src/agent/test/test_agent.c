@@ -821,6 +821,8 @@ static void a_truncated_segment_of_a_living_rank_harms_nobody(void **state)
 
 int main(void)
 {
+    setsid(); /* in a container the session may belong to a process outside and read 0, which no job
+                 has; a leader of a group cannot leave its session, and has one */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(every_step_is_told_once_with_the_sums_of_all_its_records,
                                   close_failed),

@@ -196,7 +196,7 @@ static int fill_a_tiny_disk(void)
     struct fr_ledger *lg;
     FILE *f;
 
-    if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+    if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", "", MS_REC | MS_PRIVATE, NULL) < 0 ||
         mount("fullrank-test", folder, "tmpfs", 0, "size=24m") < 0)
         return 77;
     snprintf(ballast, sizeof ballast, "%s/b", folder);
