@@ -391,6 +391,21 @@ void fr_judge_heard(struct fr_judge *j, uint32_t node, uint64_t now_ns)
         j->nodes[node].heard_ns = now_ns;
 }
 
+static void put_on_machine(struct fr_judge *j, uint32_t node, const char *name)
+{
+    uint64_t machine = 0;
+
+    for (const char *p = name; p && *p; p++)
+        machine = (machine ^ (uint8_t)*p) * 0x100000001b3ull + 1;
+    if (machine == j->nodes[node].machine)
+        return;
+    j->nodes[node].machine = machine;
+    j->nodes[node].shares = false;
+    for (uint32_t i = 0; i < j->nnodes; i++)
+        if (machine && i != node && j->nodes[i].machine == machine)
+            j->nodes[i].shares = j->nodes[node].shares = true;
+}
+
 void fr_judge_pressure(struct fr_judge *j, uint32_t node, const struct fr_obs_pressure *o,
                        uint64_t now_ns)
 {
@@ -401,9 +416,7 @@ void fr_judge_pressure(struct fr_judge *j, uint32_t node, const struct fr_obs_pr
         return;
     }
     n = &j->nodes[node];
-    n->machine = 0;
-    for (const char *p = o->machine; p && *p; p++)
-        n->machine = (n->machine ^ (uint8_t)*p) * 0x100000001b3ull + 1;
+    put_on_machine(j, node, o->machine);
     if (!o->readable) {
         n->memory_share = NAN;
         n->pressure_ns = 0;

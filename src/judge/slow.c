@@ -16,6 +16,8 @@
  * PAST:  both exceed the rank's own clean median by three quarters of that.
  * Both together name it when they have stood for half a window more; PEERS alone needs three
  * windows, and is one witness for the policy. ARRIVAL, from records of kept steps, is another one.
+ * Nodes that share a machine also share its caches, its memory and its other guests: timing alone
+ * sets one of them apart only when it stands long, whatever its past.
  * A position with no peer on another node is compared by its growth over its own past.
  *
  * Source:  detection.md of the design, sections 0.1, 0.3 and 8; Rousseeuw, Croux (MAD).
@@ -28,6 +30,7 @@
 #include "stats/robust.h"
 
 #define ALONE_WINDOWS    3    /* PEERS alone must stand for so many windows */
+#define SHARED_S         10.0 /* ... and seconds, also with PAST, where nodes share a machine */
 #define PERSIST_STEPS    6    /* ... and with PAST so many steps more */
 #define SEEN_STEPS       2    /* ... and where the process is seen stopped in turns or throttled */
 #define POOL_MIN         16   /* ratios before a spread is believed */
@@ -378,14 +381,19 @@ static void judge_rank(struct fr_judge *j, struct rank *r, uint64_t step, uint64
     bool seen = is_seen(r);
     bool peers = (double)r->ratio2 > j->threshold && (seen || (double)r->ratio1 > j->threshold);
     bool past = (double)r->half2_s > risen && (seen || (double)r->half1_s > risen);
+    bool shares = j->nodes[r->node].shares && !seen;
     uint32_t persist = seen ? SEEN_STEPS : PERSIST_STEPS;
 
     r->peers_run = peers ? r->peers_run + 1 : 0;
+    if (r->peers_run <= 1)
+        r->peers_since_ns = now_ns;
     if (!r->slow) {
         /* from the attempt's first window on there is no past to rise from: PEERS must stand longer
          */
+        if (!past || shares)
+            persist = ALONE_WINDOWS * j->cfg.slow_window_steps;
         if (r->peers_run < persist ||
-            (!past && r->peers_run < ALONE_WINDOWS * j->cfg.slow_window_steps))
+            (shares && (double)(now_ns - r->peers_since_ns) < SHARED_S * 1e9))
             return;
         r->slow = true;
         r->slow_past = past;

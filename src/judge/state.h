@@ -59,7 +59,7 @@ struct rank {
     float past_s[PAST_KEPT]; /* clean half-windows */
     uint32_t npast, peers_run, calm_run;
     bool slow, slow_past, alone; /* alone: nobody on another node is in its position */
-    uint64_t slow_since_step, slow_since_ns;
+    uint64_t slow_since_step, slow_since_ns, peers_since_ns; /* peers_since_ns: of peers_run */
     /* arrival.c: the kept step that is being summed */
     uint64_t kept_step, call_end_ns;
     double in_calls_s, wait_s, late_s;
@@ -110,6 +110,7 @@ struct node {
     uint64_t pressure_ns;
     double memory_share;
     uint64_t machine; /* hash of its name, 0: not told */
+    bool shares;      /* another node of the job is on that machine */
     uint32_t nranks, in_position;
     /* slow.c: the finding that stands */
     bool slow_named, slow_whole;

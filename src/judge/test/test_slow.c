@@ -292,6 +292,51 @@ static void with_a_fence_that_ignores_the_spread_that_check_fails(void **state)
 
 /* --- nobody's fault --- */
 
+/* Seconds from the onset until the slow node is named, by timing alone. */
+static double seconds_to_name(bool one_machine)
+{
+    double from_s = INFINITY;
+
+    lab_init(&lab, 2, 2, 2, 2, 21);
+    lab.slow_node = 1;
+    lab.slow_step = 60;
+    lab.slow_factor = 2;
+    lab_start(&lab);
+    for (;;) {
+        struct fr_finding f[16];
+        size_t n;
+
+        for (uint32_t i = 0; i < (uint32_t)lab.nodes; i++) {
+            char machine[16] = "m";
+
+            snprintf(machine + 1, sizeof machine - 1, "%u", one_machine ? 0 : i);
+            fr_judge_pressure(lab.j, i, &(struct fr_obs_pressure){.machine = machine},
+                              lab_now_ns(&lab));
+        }
+        lab_tick(&lab);
+        if (lab.step >= lab.slow_step && isinf(from_s))
+            from_s = lab.now_s;
+        n = fr_judge_findings(lab.j, lab_now_ns(&lab), f, 16);
+        for (size_t i = 0; i < n; i++)
+            if (f[i].kind == FR_FINDING_SLOW) {
+                double took_s = lab.now_s - from_s;
+
+                assert_int_equal(f[i].node, 1);
+                lab_fini(&lab);
+                return took_s;
+            }
+        assert_true(lab.step < lab.slow_step + 1000);
+    }
+}
+
+static void on_a_shared_machine_timing_alone_must_stand_ten_seconds(void **state)
+{
+    (void)state;
+    assert_true(seconds_to_name(false) < 5);
+    assert_true(seconds_to_name(true) >= 10);
+    assert_true(seconds_to_name(true) < 15);
+}
+
 /* All ranks rise alike at step 60. */
 static void a_machine_that_slows_all_ranks_alike_is_job_wide(void **state)
 {
@@ -429,6 +474,7 @@ int main(void)
         cmocka_unit_test(with_a_threshold_out_of_reach_that_check_fails),
         cmocka_unit_test(clean_noise_names_nobody_in_two_million_rank_steps),
         cmocka_unit_test(with_a_fence_that_ignores_the_spread_that_check_fails),
+        cmocka_unit_test(on_a_shared_machine_timing_alone_must_stand_ten_seconds),
         cmocka_unit_test(a_machine_that_slows_all_ranks_alike_is_job_wide),
         cmocka_unit_test(a_heavier_pipeline_stage_is_structural_and_isolates_nobody),
         cmocka_unit_test(lateness_is_pushed_back_to_the_stage_it_came_from),
