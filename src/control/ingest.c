@@ -162,6 +162,37 @@ static struct fr_ccomm *add_comm(struct fr_cjob *j, uint64_t hash, uint32_t inst
     return s;
 }
 
+static void remove_comm(struct fr_cjob *j, uint64_t hash, uint32_t instance)
+{
+    struct fr_ccomm *s = j->comms_cap ? comm_slot(j, hash, instance) : NULL;
+    uint32_t mask = j->comms_cap - 1, i = s ? (uint32_t)(s - j->comms) : 0;
+
+    if (!s || !s->hash)
+        return;
+    memset(s, 0, sizeof *s);
+    j->ncomms--;
+    /* what stands behind it in a row may have been put there for want of its place */
+    for (i = (i + 1) & mask; j->comms[i].hash; i = (i + 1) & mask) {
+        struct fr_ccomm moved = j->comms[i];
+
+        memset(&j->comms[i], 0, sizeof moved);
+        *comm_slot(j, moved.hash, moved.instance) = moved;
+    }
+}
+
+/* A rank has freed its part. When all have, or the judge did not hold it, it is forgotten here. */
+static void take_freed(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r)
+{
+    for (size_t i = 0; i < r->n_comms; i++) {
+        const Fullrank__Comm *m = r->comms[i];
+        struct fr_cjob *j = m->freed ? find_rank(c, n, m->job, m->epoch, m->seen_by) : NULL;
+        struct fr_comm_key key = {m->members_hash, m->instance};
+
+        if (j && key.members_hash && fr_judge_comm_freed(j->judge, key, m->seen_by) != 0)
+            remove_comm(j, key.members_hash, key.instance);
+    }
+}
+
 static void take_comm(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Comm *m)
 {
     struct fr_cjob *j = find_rank(c, n, m->job, m->epoch, m->seen_by);
@@ -188,7 +219,8 @@ static void take_comm(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Comm
     if (!s)
         return;
     s->size = m->size;
-    snprintf(s->name, sizeof s->name, "%.15s", m->name);
+    if (m->name[0])
+        snprintf(s->name, sizeof s->name, "%.15s", m->name);
     fr_judge_comm(j->judge, key, m->size, m->runs, (uint32_t)(m->n_runs / 3), s->name);
 }
 
@@ -538,6 +570,7 @@ static struct told take_history(struct fr_ctl *c, struct fr_cnode *n, const Full
     for (size_t i = 0; i < r->n_spans; i++)
         take_span(c, n, r->spans[i]);
     t.step = take_steps(c, n, r, true, &t.job);
+    take_freed(c, n, r);
     take_answers(c, n, r);
     return t;
 }
@@ -562,6 +595,7 @@ static struct told take_all(struct fr_ctl *c, struct fr_cnode *n, const Fullrank
         take_span(c, n, r->spans[i]);
     take_records(c, n, &r->records);
     t.step = take_steps(c, n, r, false, &t.job);
+    take_freed(c, n, r);
     take_answers(c, n, r);
     if (r->self)
         take_self(n, r->self, r->mono_ns);

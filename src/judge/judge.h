@@ -95,6 +95,10 @@ struct fr_comm_key {
 void fr_judge_comm(struct fr_judge *j, struct fr_comm_key key, uint32_t size, const uint32_t *runs,
                    uint32_t nruns, const char *name);
 
+/* A rank has freed its part of a communicator. When all members have, the judge forgets it: returns
+ * 1 then, 0 while others hold it, -ENOENT when it is not known. */
+int fr_judge_comm_freed(struct fr_judge *j, struct fr_comm_key key, uint32_t rank);
+
 /* How far a rank is in a communicator. */
 struct fr_obs_progress {
     uint64_t enqueued, started, completed;

@@ -72,6 +72,7 @@ struct member { /* of a communicator: how far one rank is */
     uint64_t enqueued, completed, bytes;
     uint64_t enqueued_ns;
     uint32_t op, dtype;
+    bool freed;
 };
 
 struct op_account {
@@ -94,7 +95,7 @@ struct comm {
     uint32_t *runs;    /* first, stride, count; NULL: list not known */
     int32_t *slot_of;  /* list not known: rank -> slot, -1 */
     uint32_t *rank_of; /* list not known: slot -> rank */
-    uint32_t nslots;
+    uint32_t nslots, nfreed;
     struct member *members;         /* by slot */
     struct join *joins;             /* JOINS(j) of them, by seq */
     float *duration_s, *in_calls_s; /* [join][slot] */

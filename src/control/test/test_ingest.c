@@ -338,6 +338,51 @@ static void communicators_steps_and_records_with_impossible_numbers_are_dropped(
     assert_int_equal(j->nsteps, 0); /* no step is the job's before all its ranks have told it */
 }
 
+/* More in a row than are held at a time. n2 tells of the end behind n1, and each has two ranks. */
+static void communicators_that_all_members_have_freed_are_forgotten(void **state)
+{
+    enum { ROUNDS = 120, EACH = 50 };
+    struct world *w = *state;
+    struct fr_cjob *j = running_job(w);
+    struct fr_judge_summary before, after;
+
+    fr_judge_summary(j->judge, &before);
+    for (uint32_t k = 0; k < ROUNDS; k++)
+        for (uint32_t half = 0; half < 4; half++) {
+            static Fullrank__Comm m[2 * EACH], *mp[2 * EACH];
+            static Fullrank__Progress p[2 * EACH], *pp[2 * EACH];
+            uint32_t runs[] = {0, 1, 4}, base = half % 2 * 2;
+            Fullrank__Report r;
+            Fullrank__NodeInfo info;
+
+            base_report(w, &r, &info, half % 2 ? "n2" : "n1");
+            r.agent_instance = 7 + half % 2;
+            for (uint32_t i = 0; i < 2 * EACH; i++) {
+                fullrank__comm__init(mp[i] = &m[i]);
+                fullrank__progress__init(pp[i] = &p[i]);
+                m[i].job = p[i].job = TEXT("j1");
+                m[i].epoch = p[i].epoch = 1;
+                m[i].members_hash = p[i].members_hash = 99;
+                m[i].instance = p[i].instance = k * EACH + i / 2;
+                m[i].size = 4;
+                m[i].runs = runs;
+                m[i].n_runs = 3;
+                m[i].seen_by = p[i].rank = base + i % 2;
+                m[i].freed = half >= 2;
+                p[i].enqueued = p[i].completed = 1 + half / 2;
+            }
+            r.comms = mp;
+            r.progress = pp;
+            r.n_comms = r.n_progress = 2 * EACH;
+            assert_int_equal(send_report(w, &r, NULL), 200);
+            assert_int_equal(j->ncomms, half < 3 ? EACH : 0);
+        }
+    /* each one was held while any rank had something to say of it */
+    fr_judge_summary(j->judge, &after);
+    assert_int_equal(after.ignored, before.ignored);
+    assert_true(j->comms_cap <= 256);
+}
+
 static void a_repeated_report_is_taken_once_and_a_step_is_recorded_once(void **state)
 {
     struct world *w = *state;
@@ -802,6 +847,7 @@ int main(void)
         WORLD_TEST(a_body_that_unpacks_to_far_more_than_it_is_long_is_refused),
         WORLD_TEST(a_rank_is_believed_only_from_the_node_that_holds_it_and_only_in_its_epoch),
         WORLD_TEST(communicators_steps_and_records_with_impossible_numbers_are_dropped),
+        WORLD_TEST(communicators_that_all_members_have_freed_are_forgotten),
         WORLD_TEST(a_repeated_report_is_taken_once_and_a_step_is_recorded_once),
         WORLD_TEST(a_report_is_acknowledged_only_once_its_rows_are_durable),
         WORLD_TEST(rates_of_a_node_are_those_of_its_own_time_however_late_a_report_comes),
