@@ -202,6 +202,7 @@ void fr_job_begin_judging(struct fr_ctl *c, struct fr_cjob *j)
     }
     for (uint32_t i = 0; i < FR_STEPS_OPEN; i++)
         j->open_steps[i].step = 0;
+    j->burst_until = j->burst_ns = 0;
     j->step_done = j->step_durable = j->pending_row = 0;
     j->attempt_checkpoint = 0;
     j->moved = 0;

@@ -240,8 +240,9 @@ struct fr_cjob {
     uint32_t ncomms, comms_cap;
     uint32_t keep_log2; /* forwarded steps: n mod 2^keep_log2 == 0 */
     uint64_t record_bytes, record_window_ns;
-    uint64_t stale;   /* observations of another epoch, dropped */
-    uint64_t foreign; /* observations of ranks that the node does not hold, dropped */
+    uint64_t burst_until, burst_ns; /* every step up to there is asked for; since when */
+    uint64_t stale;                 /* observations of another epoch, dropped */
+    uint64_t foreign;               /* observations of ranks that the node does not hold, dropped */
     /* what has happened, for the account */
     struct fr_gp_step *steps;
     struct fr_cstep *step_info;
