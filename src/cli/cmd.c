@@ -65,6 +65,12 @@ const char *const FR_VERSION_TEXT = FR_VERSION;
         {0,          "max-attempts",                                                               \
          FR_OPT_INT, AT(max_attempts),                                                             \
          "N",        "give up after N attempts (default: no limit)"},                              \
+        {0,           "own-restarts",                                                              \
+         FR_OPT_FLAG, AT(own_restarts),                                                            \
+         NULL,        "start it again although something else does (torchrun, Slurm --requeue)"},  \
+        {0,           "no-own-restarts",                                                           \
+         FR_OPT_FLAG, AT(no_own_restarts),                                                         \
+         NULL,        "never start it again, only advise"},                                        \
     {                                                                                              \
         0, "state-dir", FR_OPT_STR, AT(state_dir), "DIR", "where its state is kept"                \
     }

@@ -216,6 +216,8 @@ struct fr_cjob {
     /* its supervisor */
     uint32_t session;
     uint64_t heard_ns, last_order; /* heard_ns: also when it was lost sight of */
+    char restarts_owner[128]; /* what else starts the job again; "": nothing, it is ours to do */
+    bool supervisor_told;     /* since this controller was started: restarts_owner is known */
     bool cancelled, launcher_told;
     bool launcher_killed; /* the attempt ended because its launcher was, which is no rank's doing */
     struct fr_order order;

@@ -257,6 +257,8 @@ static int take(struct fr_ctl *c, struct fr_cjob *j, const report_msg *r, struct
         return fr_fail(err, -EPERM, "job %s belongs to another supervisor", j->job);
     j->heard_ns = c->now_ns;
     j->session = r->session;
+    snprintf(j->restarts_owner, sizeof j->restarts_owner, "%.127s", r->restarts_owner);
+    j->supervisor_told = true;
     if (r->last_order > j->last_order)
         j->last_order = r->last_order;
     j->cancelled |= r->cancelled;

@@ -709,6 +709,83 @@ static void an_end_that_names_no_rank_is_told_in_the_launchers_words(void **stat
         strstr(w->c->decisions[0]->reason, "the launcher ended with code 132; no node is named"));
 }
 
+static void what_something_else_restarts_is_advised_about_and_ends_with_its_own_code(void **state)
+{
+    struct world *w = *state;
+    struct fr_cjob *j = running_job(w);
+    const struct fr_cattempt *a = &j->attempts[0];
+    Fullrank__SuperviseReport r;
+
+    base_supervise(w, &r, "j1", 11);
+    r.attempt = a->attempt;
+    r.epoch = a->epoch;
+    r.state = FULLRANK__ATTEMPT_STATE__ATTEMPT_ENDED;
+    r.ended_unix_ns = fr_ctl_now_unix(w->c);
+    r.exit_code = -1;
+    r.exit_signal = 9;
+    r.first_dead_rank = 2; /* on n2: a spare could take its place */
+    r.restarts_owner = TEXT("Slurm (--requeue)");
+    hear(w, "n3");
+    fullrank__supervise_order__free_unpacked(supervise(w, &r, NULL), NULL);
+    for (int k = 0; k < 80 && !fr_job_state_is_end(j->state); k++)
+        tick(w);
+    assert_int_equal(j->state, FR_JOB_FAILED);
+    assert_int_equal(j->exit_code, 128 + 9);
+    assert_int_equal(j->nattempts, 1);
+    assert_int_equal(w->c->ndecisions, 1);
+    assert_int_equal(w->c->decisions[0]->choice, FR_CHOICE_ADVISE);
+    assert_int_equal(w->c->decisions[0]->nactions, 0);
+    assert_non_null(strstr(w->c->decisions[0]->reason, "something else owns restarts"));
+}
+
+static uint64_t burst_of(struct world *w, uint64_t step)
+{
+    struct fr_buf body = FR_BUF_INIT, reply = FR_BUF_INIT;
+    Fullrank__Rank m = FULLRANK__RANK__INIT, *mp = &m;
+    Fullrank__NodeInfo info;
+    Fullrank__Report r;
+    Fullrank__Reply *a;
+    uint64_t until;
+
+    base_report(w, &r, &info, "n1");
+    m.job = TEXT("j1");
+    m.epoch = 1;
+    m.pid = 1;
+    m.step = step;
+    m.state = FULLRANK__PROC_STATE__PROC_RUNNING;
+    r.ranks = &mp;
+    r.n_ranks = 1;
+    fr_message_pack(&r.base, &body);
+    assert_int_equal(fr_ingest_report(w->c, body.p, body.len, &reply), 200);
+    a = fullrank__reply__unpack(NULL, reply.len, (const uint8_t *)fr_buf_str(&reply));
+    until = a->burst_until_step;
+    fullrank__reply__free_unpacked(a, NULL);
+    fr_buf_fini(&body);
+    fr_buf_fini(&reply);
+    return until;
+}
+
+static void a_new_finding_asks_for_whole_steps_once_a_minute(void **state)
+{
+    struct world *w = *state;
+    struct fr_cjob *j = running_job(w);
+    struct fr_finding f = {.kind = FR_FINDING_JOB_SLOW, .key = 1, .rank = -1, .node = -1};
+    uint64_t first;
+
+    assert_int_equal(burst_of(w, 100), 0);
+    fr_incidents_fold(w->c, j, &f, 1);
+    first = burst_of(w, 100);
+    assert_true(first > 100 && first <= 100 + 64);
+    f.key = 2;
+    fr_incidents_fold(w->c, j, &f, 1);
+    assert_int_equal(burst_of(w, 150), first); /* too soon */
+    w->c->now_ns += 61000000000ull;
+    assert_int_equal(burst_of(w, 1000), first);
+    f.key = 3;
+    fr_incidents_fold(w->c, j, &f, 1);
+    assert_true(burst_of(w, 1000) > 1000);
+}
+
 static void nodes_are_listed_by_name_and_number_whoever_was_heard_first(void **state)
 {
     static const char *const HEARD[] = {"n10", "n2", "login", "n1"};
@@ -862,6 +939,8 @@ int main(void)
         WORLD_TEST(a_lost_job_holds_its_nodes_while_anything_of_it_may_run_and_no_longer),
         WORLD_TEST(nodes_are_placed_healthy_first_by_number_and_probation_last),
         WORLD_TEST(an_end_that_names_no_rank_is_told_in_the_launchers_words),
+        WORLD_TEST(what_something_else_restarts_is_advised_about_and_ends_with_its_own_code),
+        WORLD_TEST(a_new_finding_asks_for_whole_steps_once_a_minute),
         WORLD_TEST(nodes_are_listed_by_name_and_number_whoever_was_heard_first),
         WORLD_TEST(a_suspicion_does_not_end_probation),
         WORLD_TEST(one_cause_is_one_incident_from_suspicion_to_end),
