@@ -95,6 +95,7 @@ static int copy_reply(const Fullrank__Reply *r, struct fr_orders *o, struct fr_e
     o->keep_log2 = r->keep_log2 > 63 ? 63 : r->keep_log2;
     o->burst_until = r->burst_until_step;
     o->interval_s = r->interval_s >= 0.02 && r->interval_s <= 60 ? r->interval_s : 0; /* NaN: 0 */
+    o->ras_poll_s = r->ras_poll_s >= 0.05 && r->ras_poll_s <= 3600 ? r->ras_poll_s : 0;
     snprintf(o->error, sizeof o->error, "%s", r->error);
     o->assignments = fr_xcalloc(r->n_assignments, sizeof *o->assignments);
     o->commands = fr_xcalloc(r->n_commands, sizeof *o->commands);

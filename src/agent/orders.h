@@ -53,6 +53,7 @@ struct fr_orders {
     uint32_t keep_log2;
     uint64_t burst_until;
     double interval_s; /* 0: as before */
+    double ras_poll_s; /* 0: RAS is not asked */
     struct fr_assignment *assignments;
     size_t nassignments;
     struct fr_command *commands;
