@@ -47,7 +47,7 @@ static void throw_one(struct fr_judge *j, struct fr_rng *r)
     uint32_t rank = odd32(r, 10);
     struct fr_comm_key key = {fr_rng_below(r, 6), (uint32_t)fr_rng_below(r, 2)};
 
-    switch (fr_rng_below(r, 13)) {
+    switch (fr_rng_below(r, 14)) {
     case 0:
         fr_judge_proc(j, rank,
                       &(struct fr_obs_proc){(enum fr_proc_state)odd32(r, 6), odd(r), odd(r), odd(r),
@@ -102,6 +102,11 @@ static void throw_one(struct fr_judge *j, struct fr_rng *r)
         break;
     case 10:
         fr_judge_heard(j, odd32(r, 5), odd(r));
+        break;
+    case 13:
+        fr_judge_ras(j, rank,
+                     &(struct fr_obs_ras){(enum fr_ras_says)odd32(r, 5), odd(r), odd(r), odd(r),
+                                          odd32(r, 5)});
         break;
     case 12:
         fr_judge_comm_freed(j, key, rank);
