@@ -12,6 +12,7 @@
 #include "base/xalloc.h"
 #include "control/act.h"
 #include "control/fleet.h"
+#include "control/ras.h"
 #include "control/reply.h"
 #include "control/steps.h"
 #include "fullrank/fullrank.h"
@@ -402,6 +403,27 @@ static void take_progress(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__
         fr_steps_moved(c, j, m->rank, o.completed_ns ? o.completed_ns : c->now_ns);
 }
 
+static void take_ras(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__RasWord *m)
+{
+    struct fr_cjob *j = n->job ? find_job(c, n, m->job, m->epoch) : NULL;
+    int32_t rank;
+
+    if (!j)
+        return;
+    /* about the job that runs on the node, not about anybody else's */
+    rank = j == n->job ? fr_ras_rank(j, n, m) : -1;
+    if (rank < 0 || m->what > FR_RAS_SAYS_DEAD) {
+        j->foreign++;
+        return;
+    }
+    fr_judge_ras(j->judge, (uint32_t)rank,
+                 &(struct fr_obs_ras){.says = (enum fr_ras_says)m->what,
+                                      .since_ns = map_ns(c, n, m->since_ns),
+                                      .observed_ns = map_ns(c, n, m->observed_ns),
+                                      .behind = m->behind,
+                                      .polls = m->polls});
+}
+
 /* Returns the newest step of the report, for its acknowledgement. late: told behind newer ones, for
  * the record only. */
 static uint64_t take_steps(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r,
@@ -494,6 +516,7 @@ static void take_info(struct fr_cnode *n, const Fullrank__NodeInfo *m)
     snprintf(n->machine, sizeof n->machine, "%.63s", m->machine_id);
     snprintf(n->probe_dir, sizeof n->probe_dir, "%.255s", m->probe_dir);
     n->ranks_max = m->ranks_max;
+    fr_ras_addresses(n, m);
     n->has_info = true;
 }
 
@@ -593,6 +616,8 @@ static struct told take_all(struct fr_ctl *c, struct fr_cnode *n, const Fullrank
         take_progress(c, n, r->progress[i]);
     for (size_t i = 0; i < r->n_spans; i++)
         take_span(c, n, r->spans[i]);
+    for (size_t i = 0; i < r->n_ras; i++)
+        take_ras(c, n, r->ras[i]);
     take_records(c, n, &r->records);
     t.step = take_steps(c, n, r, false, &t.job);
     take_freed(c, n, r);

@@ -6,6 +6,7 @@
 
 #include "base/xalloc.h"
 #include "control/act.h"
+#include "control/ras.h"
 #include "wire/agent.pb-c.h"
 #include "wire/message.h"
 
@@ -90,6 +91,7 @@ void fr_reply_make(struct fr_ctl *c, struct fr_cnode *n, struct fr_buf *reply)
 
         update_budget(c, j);
         r.keep_log2 = j->keep_log2;
+        r.ras_poll_s = fr_ras_wanted(c, n);
         r.burst_until_step = j->burst_until;
         /* Also when it has ended: its last steps and deaths are still to be told. */
         if (!fr_job_state_is_end(j->state)) {

@@ -33,20 +33,21 @@
 #include "policy/policy.h"
 #include "store/ledger.h"
 
-#define FR_NODES_MAX     4096
-#define FR_JOBS_MAX      256
-#define FR_JOB_NODES_MAX 4096
-#define FR_JOB_RANKS_MAX 16384
-#define FR_JOB_STEPS_MAX (1u << 19)
-#define FR_JOB_COMMS_MAX 65536
-#define FR_INCIDENTS_MAX 8192
-#define FR_TEXT_BYTES    256
-#define FR_FINDINGS_MAX  64
-#define FR_NODE_HISTORY  32
-#define FR_ACKS          1024       /* reports of one agent that wait for their rows */
-#define FR_ROW_RESTORED  UINT64_MAX /* number of a row that was read from the ledger */
-#define FR_SAVES         256        /* a power of two */
-#define FR_STEPS_OPEN    64         /* steps that some ranks have ended and others not */
+#define FR_NODES_MAX      4096
+#define FR_JOBS_MAX       256
+#define FR_JOB_NODES_MAX  4096
+#define FR_JOB_RANKS_MAX  16384
+#define FR_JOB_STEPS_MAX  (1u << 19)
+#define FR_JOB_COMMS_MAX  65536
+#define FR_INCIDENTS_MAX  8192
+#define FR_TEXT_BYTES     256
+#define FR_FINDINGS_MAX   64
+#define FR_NODE_HISTORY   32
+#define FR_NODE_ADDRESSES 32
+#define FR_ACKS           1024       /* reports of one agent that wait for their rows */
+#define FR_ROW_RESTORED   UINT64_MAX /* number of a row that was read from the ledger */
+#define FR_SAVES          256        /* a power of two */
+#define FR_STEPS_OPEN     64         /* steps that some ranks have ended and others not */
 
 struct fr_events;
 
@@ -76,6 +77,7 @@ struct fr_ratio { /* rate of a total against time, over at least a second */
 struct fr_cnode {
     char name[FR_NAME_BYTES], host[FR_NAME_BYTES], rack[FR_NAME_BYTES], machine[FR_NAME_BYTES];
     char engine[16], version[32], boot_id[48], probe_dir[256];
+    char *addresses; /* each behind a blank; NULL: not told */
     uint32_t ranks_max;
     enum fr_node_state state, before_silence;
     char reason[FR_TEXT_BYTES], actor[FR_NAME_BYTES];

@@ -20,6 +20,7 @@
 #include "control/incidents.h"
 #include "control/ingest.h"
 #include "control/jobs.h"
+#include "control/ras.h"
 #include "control/state.h"
 #include "fullrank/fullrank.h"
 #include "model/config.h"
@@ -738,6 +739,88 @@ static void what_something_else_restarts_is_advised_about_and_ends_with_its_own_
     assert_non_null(strstr(w->c->decisions[0]->reason, "something else owns restarts"));
 }
 
+/* Ranks 0, 1 on n1 (10.0.0.1), 2, 3 on n2 (10.0.0.2); 1 and 3 have the same pid on their machines.
+ */
+static void ras_names_a_process_by_address_and_pid_or_nobody(void **state)
+{
+    static const uint32_t PIDS[] = {100, 200, 300, 200};
+    static const struct {
+        const char *host;
+        uint32_t pid;
+        bool here;
+        int32_t rank;
+    } CASES[] = {
+        {"10.0.0.1", 100, true, 0},   {"10.0.0.2", 300, false, 2},  {"10.0.0.2", 200, false, 3},
+        {"10.0.0.1", 200, true, 1},   {"127.0.0.1", 100, true, 0},  {"127.0.0.1", 300, true, -1},
+        {"10.0.0.1", 300, false, -1}, {"10.0.0.2", 999, false, -1}, {"0.0.0.2", 300, false, -1},
+        {"", 300, false, -1},         {"10.0.0", 300, false, -1},   {"unknown", 300, false, -1}};
+    struct world *w = *state;
+    struct fr_cjob *j = running_job(w);
+    struct fr_cnode *n1 = fr_ctl_node(w->c, "n1");
+
+    for (uint32_t k = 0; k < 2; k++) {
+        Fullrank__Rank m[2], *mp[2] = {&m[0], &m[1]};
+        char *address[] = {k ? TEXT("10.0.0.2") : TEXT("10.0.0.1"), TEXT("fe80::1")};
+        Fullrank__NodeInfo info;
+        Fullrank__Report r;
+
+        base_report(w, &r, &info, k ? "n2" : "n1");
+        info.addresses = address;
+        info.n_addresses = 2;
+        for (uint32_t i = 0; i < 2; i++) {
+            fullrank__rank__init(&m[i]);
+            m[i].job = TEXT("j1");
+            m[i].epoch = 1;
+            m[i].rank = 2 * k + i;
+            m[i].pid = PIDS[2 * k + i];
+            m[i].state = FULLRANK__PROC_STATE__PROC_RUNNING;
+        }
+        r.ranks = mp;
+        r.n_ranks = 2;
+        assert_int_equal(send_report(w, &r, NULL), 200);
+    }
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        Fullrank__RasWord m = FULLRANK__RAS_WORD__INIT;
+
+        m.host = TEXT(CASES[i].host);
+        m.pid = CASES[i].pid;
+        m.here = CASES[i].here;
+        assert_int_equal(fr_ras_rank(j, n1, &m), CASES[i].rank);
+    }
+}
+
+static double ras_poll_of(struct world *w, const char *node)
+{
+    struct fr_buf body = FR_BUF_INIT, reply = FR_BUF_INIT;
+    Fullrank__NodeInfo info;
+    Fullrank__Report r;
+    Fullrank__Reply *a;
+    double every;
+
+    base_report(w, &r, &info, node);
+    fr_message_pack(&r.base, &body);
+    assert_int_equal(fr_ingest_report(w->c, body.p, body.len, &reply), 200);
+    a = fullrank__reply__unpack(NULL, reply.len, (const uint8_t *)fr_buf_str(&reply));
+    every = a->ras_poll_s;
+    fullrank__reply__free_unpacked(a, NULL);
+    fr_buf_fini(&body);
+    fr_buf_fini(&reply);
+    return every;
+}
+
+static void ras_is_asked_on_two_nodes_of_a_quiet_job_and_never_of_one_that_moves(void **state)
+{
+    struct world *w = *state;
+
+    hear(w, "n3");
+    running_job(w);
+    assert_true(ras_poll_of(w, "n1") == 0);
+    w->c->now_ns += 2000000000;
+    assert_true(ras_poll_of(w, "n1") > 0);
+    assert_true(ras_poll_of(w, "n2") > 0);
+    assert_true(ras_poll_of(w, "n3") == 0); /* holds no rank of it */
+}
+
 static uint64_t burst_of(struct world *w, uint64_t step)
 {
     struct fr_buf body = FR_BUF_INIT, reply = FR_BUF_INIT;
@@ -940,6 +1023,8 @@ int main(void)
         WORLD_TEST(nodes_are_placed_healthy_first_by_number_and_probation_last),
         WORLD_TEST(an_end_that_names_no_rank_is_told_in_the_launchers_words),
         WORLD_TEST(what_something_else_restarts_is_advised_about_and_ends_with_its_own_code),
+        WORLD_TEST(ras_names_a_process_by_address_and_pid_or_nobody),
+        WORLD_TEST(ras_is_asked_on_two_nodes_of_a_quiet_job_and_never_of_one_that_moves),
         WORLD_TEST(a_new_finding_asks_for_whole_steps_once_a_minute),
         WORLD_TEST(nodes_are_listed_by_name_and_number_whoever_was_heard_first),
         WORLD_TEST(a_suspicion_does_not_end_probation),
