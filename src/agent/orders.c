@@ -67,6 +67,7 @@ static int copy_command(const Fullrank__Command *from, struct fr_command *c, str
         c->kind = FR_COMMAND_COLLECT;
         c->incident = from->collect->incident;
         c->epoch = from->collect->epoch;
+        c->dumps = from->collect->dumps;
         if (copy_name(c->job, sizeof c->job, from->collect->job) != 0)
             return fr_fail(err, -EPROTO, "command %llu: bad job name",
                            (unsigned long long)from->id);

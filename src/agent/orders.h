@@ -42,6 +42,7 @@ struct fr_command {
     uint64_t id;
     enum fr_command_kind kind;
     uint64_t incident, epoch; /* collect */
+    bool dumps;               /* collect: ask processes for them */
     char job[FR_NAME_BYTES];
     char level[16]; /* test */
 };

@@ -573,8 +573,7 @@ struct told {
 static void take_answers(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r)
 {
     for (size_t i = 0; i < r->n_evidence; i++)
-        fr_act_evidence(c, n, r->evidence[i]->incident, r->evidence[i]->name,
-                        r->evidence[i]->data.data, r->evidence[i]->data.len, r->evidence[i]->last);
+        fr_act_evidence(c, n, r->evidence[i]);
     for (size_t i = 0; i < r->n_tests; i++)
         take_test(c, n, r->tests[i]);
 }

@@ -114,6 +114,7 @@ void fr_reply_make(struct fr_ctl *c, struct fr_cnode *n, struct fr_buf *reply)
         collect.incident = i->id;
         collect.job = j->job;
         collect.epoch = j->epoch;
+        collect.dumps = fr_act_wants_dumps(i);
         commands[r.n_commands].id = i->id;
         commands[r.n_commands].what_case = FULLRANK__COMMAND__WHAT_COLLECT;
         commands[r.n_commands].collect = &collect;

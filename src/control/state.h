@@ -198,6 +198,7 @@ struct fr_act {
     enum fr_choice choice;
     struct fr_cnode *node; /* to drain */
     uint32_t waiting;      /* agents whose evidence is not complete */
+    bool dumps;            /* some of them wait for dumps of processes */
 };
 
 struct fr_cjob {
@@ -305,8 +306,9 @@ struct fr_cincident {
     char *evidence; /* JSON array */
     bool has_bundle, dirty;
     uint32_t nfiles;
-    uint64_t seen_ns;  /* the finding stood last; 0: restored, not seen since */
-    uint64_t decision; /* newest, 0: none */
+    uint64_t bundle_bytes; /* taken from agents */
+    uint64_t seen_ns;      /* the finding stood last; 0: restored, not seen since */
+    uint64_t decision;     /* newest, 0: none */
 };
 
 /* --- the whole --- */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -15,6 +16,7 @@
 #include "base/fs.h"
 #include "base/rng.h"
 #include "base/xalloc.h"
+#include "control/act.h"
 #include "control/api.h"
 #include "control/fleet.h"
 #include "control/incidents.h"
@@ -821,6 +823,84 @@ static void ras_is_asked_on_two_nodes_of_a_quiet_job_and_never_of_one_that_moves
     assert_true(ras_poll_of(w, "n3") == 0); /* holds no rank of it */
 }
 
+static struct fr_finding finding(enum fr_finding_kind kind, uint64_t key, int32_t rank);
+
+static void send_part(struct world *w, const char *node, uint64_t incident, const char *name,
+                      uint64_t offset, const char *data, size_t n, uint32_t wait_ms, bool last)
+{
+    Fullrank__Evidence e = FULLRANK__EVIDENCE__INIT, *ep = &e;
+    Fullrank__NodeInfo info;
+    Fullrank__Report r;
+
+    base_report(w, &r, &info, node);
+    e.incident = incident;
+    e.job = TEXT("j1");
+    e.epoch = 1;
+    e.name = TEXT(name);
+    e.offset = offset;
+    e.data.data = (uint8_t *)(uintptr_t)data;
+    e.data.len = n;
+    e.wait_ms = wait_ms;
+    e.last = last;
+    r.evidence = &ep;
+    r.n_evidence = 1;
+    assert_int_equal(send_report(w, &r, NULL), 200);
+}
+
+static int64_t bundle_file(struct world *w, uint64_t incident, const char *name)
+{
+    char path[300];
+    struct stat st;
+
+    snprintf(path, sizeof path, "%s/bundles/%llu/%s", w->dir, (unsigned long long)incident, name);
+    return stat(path, &st) == 0 ? (int64_t)st.st_size : -1;
+}
+
+/* A hang is being acted on: n1 says that its processes were asked for dumps, n2 that it is done. */
+static void a_large_dump_comes_in_parts_and_is_waited_for_longer(void **state)
+{
+    static char part[200 << 10];
+    struct world *w = *state;
+    struct fr_cjob *j = running_job(w);
+    struct fr_finding f = finding(FR_FINDING_HANG, 2, 3);
+    struct fr_cincident *i;
+    struct fr_cdecision *d;
+    uint64_t since;
+
+    memset(part, 'x', sizeof part);
+    fr_incidents_fold(w->c, j, &f, 1);
+    i = w->c->incidents[0];
+    assert_true(fr_act_wants_dumps(i));
+    d = fr_decision_add(w->c, 1);
+    d->job = j;
+    d->choice = FR_CHOICE_RESTART;
+    d->dirty = true;
+    fr_act_begin(w->c, j, d, i, NULL);
+    for (int k = 0; k < 50 && j->act.stage != FR_ACT_COLLECT; k++) {
+        fr_incidents_fold(w->c, j, &f, 1);
+        fr_act_tick(w->c, j);
+        tick(w);
+    }
+    assert_int_equal(j->act.stage, FR_ACT_COLLECT);
+    since = j->act.since_ns;
+    send_part(w, "n2", i->id, "rank-2.stack", 0, "s", 1, 0, true);
+    send_part(w, "n1", i->id, "rank-0.stack", 0, "s", 1, 4500, false);
+    w->c->now_ns = since + 2000000000; /* beyond the usual wait */
+    fr_act_tick(w->c, j);
+    assert_int_equal(j->act.stage, FR_ACT_COLLECT);
+    send_part(w, "n1", i->id, "nccl_trace_rank_0", 0, part, sizeof part, 0, false);
+    send_part(w, "n1", i->id, "nccl_trace_rank_0", 2 * sizeof part, part, 9, 0, false); /* a gap */
+    assert_int_equal(bundle_file(w, i->id, "n1.nccl_trace_rank_0"), sizeof part);
+    send_part(w, "n1", i->id, "nccl_trace_rank_0", sizeof part, part, 77, 0, true);
+    assert_int_equal(bundle_file(w, i->id, "n1.nccl_trace_rank_0"), sizeof part + 77);
+    assert_int_equal(bundle_file(w, i->id, "n2.rank-2.stack"), 1);
+    send_part(w, "n1", i->id, "huge", (4u << 20) - 1, part, 2, 0, false);
+    send_part(w, "n1", i->id, "huge", UINT64_MAX, part, 2, 0, false);
+    assert_int_equal(bundle_file(w, i->id, "n1.huge"), -1);
+    fr_act_tick(w->c, j);
+    assert_int_equal(j->act.stage, FR_ACT_STOP);
+}
+
 static uint64_t burst_of(struct world *w, uint64_t step)
 {
     struct fr_buf body = FR_BUF_INIT, reply = FR_BUF_INIT;
@@ -1025,6 +1105,7 @@ int main(void)
         WORLD_TEST(what_something_else_restarts_is_advised_about_and_ends_with_its_own_code),
         WORLD_TEST(ras_names_a_process_by_address_and_pid_or_nobody),
         WORLD_TEST(ras_is_asked_on_two_nodes_of_a_quiet_job_and_never_of_one_that_moves),
+        WORLD_TEST(a_large_dump_comes_in_parts_and_is_waited_for_longer),
         WORLD_TEST(a_new_finding_asks_for_whole_steps_once_a_minute),
         WORLD_TEST(nodes_are_listed_by_name_and_number_whoever_was_heard_first),
         WORLD_TEST(a_suspicion_does_not_end_probation),
