@@ -152,8 +152,11 @@ int fr_ras_listener(const char *root, const struct fr_ras_place *at,
 
 /* --- one question --- */
 
+const struct fr_ras_limits FR_RAS_LIMITS = {1, 12, 256u << 20};
+
 struct line {
     int fd;
+    const struct fr_ras_limits *limits;
     uint64_t until_ns;
 };
 
@@ -187,7 +190,7 @@ static int dial(const struct fr_ras_place *at, struct line *l)
     socklen_t n = sizeof(int);
     int rc, soft = 0;
 
-    l->until_ns = fr_mono_ns() + (uint64_t)(FR_RAS_LINE_S * 1e9);
+    l->until_ns = fr_mono_ns() + (uint64_t)(l->limits->line_s * 1e9);
     l->fd = socket(at->v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (l->fd < 0)
         return -errno;
@@ -233,7 +236,7 @@ static int ask(struct line *l, const char *text, char *answer, size_t room)
     size_t n = 0;
     int rc;
 
-    l->until_ns = fr_mono_ns() + (uint64_t)(FR_RAS_LINE_S * 1e9);
+    l->until_ns = fr_mono_ns() + (uint64_t)(l->limits->line_s * 1e9);
     rc = say(l, text);
     while (rc == 0) {
         char c;
@@ -265,7 +268,7 @@ static int read_report(struct line *l, struct fr_ras_parser *p, struct fr_ras_an
     char buf[READ_BYTES];
     uint64_t total = 0;
 
-    l->until_ns = fr_mono_ns() + (uint64_t)(FR_RAS_ANSWER_S * 1e9);
+    l->until_ns = fr_mono_ns() + (uint64_t)(l->limits->answer_s * 1e9);
     for (;;) {
         ssize_t k = recv(l->fd, buf, sizeof buf, 0);
         int rc = 0;
@@ -285,16 +288,16 @@ static int read_report(struct line *l, struct fr_ras_parser *p, struct fr_ras_an
                                : FR_RAS_KEPT_BYTES - a->kept.len);
             if (fr_mono_ns() > l->until_ns) /* also of one who drips */
                 rc = -ETIMEDOUT;
-            else if (total > FR_RAS_REPORT_BYTES)
-                return fr_fail(err, -E2BIG, "RAS: a report of more than %u bytes",
-                               FR_RAS_REPORT_BYTES);
+            else if (total > l->limits->bytes)
+                return fr_fail(err, -E2BIG, "RAS: a report of more than %llu bytes",
+                               (unsigned long long)l->limits->bytes);
             else
                 rc = fr_ras_parser_feed(p, buf, (size_t)k, err);
             if (rc == -EBADMSG)
                 return rc;
         }
         if (rc < 0)
-            return fr_fail(err, rc, "RAS: no whole report in %.0f s", FR_RAS_ANSWER_S);
+            return fr_fail(err, rc, "RAS: no whole report in %.1f s", l->limits->answer_s);
     }
 }
 
@@ -322,11 +325,11 @@ static int converse(struct line *l, struct fr_ras_answer *a, struct fr_err *err)
 }
 
 int fr_ras_query(const struct fr_ras_place *at, const struct fr_ras_rank *ranks, size_t n,
-                 struct fr_ras_answer *ret, struct fr_err *err)
+                 const struct fr_ras_limits *limits, struct fr_ras_answer *ret, struct fr_err *err)
 {
     struct fr_ras_answer a = {.kept = FR_BUF_INIT};
     FR_CLEANUP(close_fd) int fd = -1;
-    struct line l = {.fd = -1};
+    struct line l = {.fd = -1, .limits = limits};
     int rc = fr_ras_listener("", at, ranks, n, &a.owner);
 
     if (rc < 0)

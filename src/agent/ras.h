@@ -15,7 +15,7 @@
  * stood in FR_RAS_POLLS answers in a row with no count of the communicator moving meanwhile, or
  * what RAS itself takes for final (it calls a process dead after a minute without a sign).
  *
- * Range:   a report of FR_RAS_REPORT_BYTES, FR_RAS_ANSWER_S for all of it; FR_RAS_WORDS processes.
+ * Range:   FR_RAS_LIMITS; FR_RAS_WORDS processes.
  * Memory:  what ras_parse.h says, while an answer comes; the first FR_RAS_KEPT_BYTES of the newest
  *          report, for evidence.
  * Threads: fr_ras_query on any one thread; the track has one owner at a time.
@@ -31,15 +31,12 @@
 #include "agent/ras_parse.h"
 #include "base/buf.h"
 
-#define FR_RAS_PORT         28028
-#define FR_RAS_POLLS        3
-#define FR_RAS_WORDS        64
-#define FR_RAS_REPORT_BYTES (256u << 20)
-#define FR_RAS_KEPT_BYTES   65536u
-#define FR_RAS_LINE_S       1.0  /* for a connection, and for each line of the handshake */
-#define FR_RAS_LEG_S        3    /* what RAS itself is told to wait for its peers */
-#define FR_RAS_ANSWER_S     12.0 /* for the report */
-#define FR_RAS_RANKS_ASKED  256
+#define FR_RAS_PORT        28028
+#define FR_RAS_POLLS       3
+#define FR_RAS_WORDS       64
+#define FR_RAS_KEPT_BYTES  65536u
+#define FR_RAS_LEG_S       3 /* what RAS itself is told to wait for its peers */
+#define FR_RAS_RANKS_ASKED 256
 
 /* --- where --- */
 
@@ -59,6 +56,13 @@ struct fr_ras_rank {
     uint64_t starttime;
 };
 
+struct fr_ras_limits {
+    double line_s;   /* for a connection, and for each line of the handshake */
+    double answer_s; /* for the report */
+    uint64_t bytes;  /* of the report */
+};
+extern const struct fr_ras_limits FR_RAS_LIMITS; /* 1 s, 12 s, 256 MiB */
+
 /* Asked and found; its owner frees it with fr_ras_answer_fini. */
 struct fr_ras_answer {
     bool json;
@@ -75,7 +79,7 @@ int fr_ras_listener(const char *root, const struct fr_ras_place *at,
 /* Ask. Blocks for at most some 16 s. 0, -ENOENT when nobody listens, or another -errno with a
  * sentence. */
 int fr_ras_query(const struct fr_ras_place *at, const struct fr_ras_rank *ranks, size_t n,
-                 struct fr_ras_answer *ret, struct fr_err *err);
+                 const struct fr_ras_limits *limits, struct fr_ras_answer *ret, struct fr_err *err);
 void fr_ras_answer_fini(struct fr_ras_answer *a);
 
 /* --- over several answers --- */

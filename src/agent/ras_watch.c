@@ -57,7 +57,7 @@ static void ask(uv_work_t *w)
     else if (fr_ras_place_parse(fr_environ_get(&env, "NCCL_RAS_ADDR"), &at) != 0)
         q->rc = -ENOENT; /* not on loopback: it may be anybody's */
     else
-        q->rc = fr_ras_query(&at, q->rank, q->nranks, &q->answer, &q->err);
+        q->rc = fr_ras_query(&at, q->rank, q->nranks, &FR_RAS_LIMITS, &q->answer, &q->err);
 }
 
 static void answered(uv_work_t *work, int status)
