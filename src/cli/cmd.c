@@ -138,6 +138,10 @@ static const struct fr_opt CONFIG[] = {
     {0, "all", FR_OPT_FLAG, AT(all), NULL, "every key: value, origin, default, text"},
     OPT_END,
 };
+static const struct fr_opt SCAN_JOB_LOG[] = {
+    {0, "rules", FR_OPT_STR, AT(rules), "FILE", "further rules, asked before the built-in ones"},
+    OPT_END,
+};
 static const struct fr_opt NONE[] = {OPT_END};
 
 /* --- commands --- */
@@ -182,6 +186,10 @@ const struct fr_cmd FR_COMMANDS[] = {
      NULL},
     {"inject", "hang", "", 0, 0, INJECT_HANG, fr_cmd_inject_hang, "stop a rank", NULL},
     {"inject", "kill", "", 0, 0, INJECT_KILL, fr_cmd_inject_kill, "kill a rank", NULL},
+    {"scan", "job-log", "FILE|-", 1, 1, SCAN_JOB_LOG, fr_cmd_scan_job_log,
+     "what a job's log says of its failure, the first cause before its followers", NULL},
+    {"scan", "flight-recorder", "DIR", 1, 1, NONE, fr_cmd_scan_flight_recorder,
+     "which ranks a hang is due to, from PyTorch's Flight Recorder dumps", NULL},
     {"config", NULL, "", 0, 0, CONFIG, fr_cmd_config,
      "settings of the daemons and where they come from", NULL},
     {"version", NULL, "", 0, 0, NONE, fr_cmd_version, "the version", NULL},
@@ -469,7 +477,7 @@ static int parse(struct fr_cli *cli, const struct fr_cmd *c, int argc, char **ar
 /* true: the command asks a controller that is there already. */
 static bool asks(const struct fr_cmd *c)
 {
-    return c->verb || c->run == fr_cmd_status;
+    return (c->verb && strcmp(c->noun, "scan") != 0) || c->run == fr_cmd_status;
 }
 
 int fr_cmd_main(int argc, char **argv)
