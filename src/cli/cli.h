@@ -54,6 +54,8 @@ struct fr_cli {
     /* inject */
     int64_t rank;
     double factor, for_s;
+    /* scan */
+    const char *rules;
     /* demo, report */
     const char *faults, *html, *web;
     int64_t seed, steps, repeat;

@@ -634,6 +634,27 @@ static void a_supervisor_that_went_on_alone_is_followed(void **state)
     assert_int_equal(j->attempts[1].nodes[0]->job_index, 0);
 }
 
+static void a_number_of_an_attempt_is_not_given_twice(void **state)
+{
+    struct world *w = *state;
+    struct fr_cjob *j = running_job(w);
+    char *nodes[] = {TEXT("n2"), TEXT("n1")};
+    Fullrank__SuperviseReport r;
+    Fullrank__SuperviseOrder *o;
+
+    base_supervise(w, &r, "j1", 11);
+    r.attempt = 1; /* as the one that runs, under an epoch that nobody gave */
+    r.epoch = 2;
+    r.state = FULLRANK__ATTEMPT_STATE__ATTEMPT_RUNNING;
+    r.node_list = nodes;
+    r.n_node_list = 2;
+    o = supervise(w, &r, NULL);
+    assert_non_null(strstr(o->error, "attempt 1 has been"));
+    fullrank__supervise_order__free_unpacked(o, NULL);
+    assert_int_equal(j->nattempts, 1);
+    assert_int_equal(j->epoch, 1);
+}
+
 static void a_lost_job_holds_its_nodes_while_anything_of_it_may_run_and_no_longer(void **state)
 {
     struct world *w = *state;
@@ -1098,6 +1119,7 @@ int main(void)
         WORLD_TEST(the_same_key_gives_the_same_job_and_another_key_is_refused),
         WORLD_TEST(jobs_that_are_too_large_or_of_no_size_are_refused),
         WORLD_TEST(an_unknown_job_that_runs_is_adopted_with_its_attempt),
+        WORLD_TEST(a_number_of_an_attempt_is_not_given_twice),
         WORLD_TEST(a_supervisor_that_went_on_alone_is_followed),
         WORLD_TEST(a_lost_job_holds_its_nodes_while_anything_of_it_may_run_and_no_longer),
         WORLD_TEST(nodes_are_placed_healthy_first_by_number_and_probation_last),
