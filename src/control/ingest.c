@@ -12,6 +12,7 @@
 #include "base/xalloc.h"
 #include "control/act.h"
 #include "control/fleet.h"
+#include "control/nccl_series.h"
 #include "control/ras.h"
 #include "control/reply.h"
 #include "control/steps.h"
@@ -19,6 +20,7 @@
 #include "wire/agent.pb-c.h"
 #include "wire/message.h"
 #include "wire/record.h"
+#include "wire/ring.h"
 
 #define OFFSET_WINDOW_NS 30000000000ull
 #define MEETING_NS       5000000000ull
@@ -194,6 +196,24 @@ static void take_freed(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Rep
     }
 }
 
+/* How many nodes the members are on; they were checked. */
+static uint32_t nodes_of(const struct fr_cjob *j, const Fullrank__Comm *m)
+{
+    FR_CLEANUP(fr_freep) bool *on = fr_xcalloc(j->nodes, sizeof *on);
+    uint32_t n = 0, members = 0;
+
+    for (size_t i = 0; i < m->n_runs; i += 3)
+        for (uint32_t k = 0; k < m->runs[i + 2] && members < m->size; k++, members++) {
+            uint32_t node = (m->runs[i] + k * m->runs[i + 1]) / j->ranks_per_node;
+
+            if (node < j->nodes && !on[node]) {
+                on[node] = true;
+                n++;
+            }
+        }
+    return n;
+}
+
 static void take_comm(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Comm *m)
 {
     struct fr_cjob *j = find_rank(c, n, m->job, m->epoch, m->seen_by);
@@ -220,6 +240,8 @@ static void take_comm(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Comm
     if (!s)
         return;
     s->size = m->size;
+    if (!s->nodes && m->n_runs)
+        s->nodes = nodes_of(j, m);
     if (m->name[0])
         snprintf(s->name, sizeof s->name, "%.15s", m->name);
     fr_judge_comm(j->judge, key, m->size, m->runs, (uint32_t)(m->n_runs / 3), s->name);
@@ -339,6 +361,8 @@ static void take_rank(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Rank
     k->stopped_ratio = m->stopped_ratio;
     k->rss_bytes = m->rss_bytes;
     k->finalized = m->finalized;
+    k->dropped = m->dropped;
+    j->sources |= m->sources;
     if (k->state == FR_PROC_GONE && !k->gone_ns)
         k->gone_ns = k->state_since_ns ? k->state_since_ns : c->now_ns;
     fr_ratio_update(&k->cpu, k->observed_ns, k->cpu_ns, 1e9);
@@ -424,6 +448,21 @@ static void take_ras(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__RasWo
                                       .polls = m->polls});
 }
 
+static void count_operations(struct fr_cnode *n, const struct fr_cjob *j, const Fullrank__Step *m)
+{
+    if (n->job_epoch != j->epoch) {
+        n->job_epoch = j->epoch;
+        n->job_colls = n->job_p2ps = 0;
+        n->job_lost0 = n->lost_records;
+    }
+    for (size_t i = 0; i < m->n_groups; i++) {
+        if (fr_op_is_collective(m->groups[i]->op))
+            n->job_colls += m->groups[i]->count;
+        else if (m->groups[i]->op == FR_OP_SEND || m->groups[i]->op == FR_OP_RECV)
+            n->job_p2ps += m->groups[i]->count;
+    }
+}
+
 /* Returns the newest step of the report, for its acknowledgement. late: told behind newer ones, for
  * the record only. */
 static uint64_t take_steps(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r,
@@ -453,6 +492,8 @@ static uint64_t take_steps(struct fr_ctl *c, struct fr_cnode *n, const Fullrank_
         if (!late)
             fr_judge_step(j->judge, m->rank, &o);
         fr_steps_add(c, j, &s);
+        if (!late)
+            count_operations(n, j, m);
         if (m->step > newest) {
             newest = m->step;
             *ret_job = j;
@@ -503,6 +544,8 @@ static void take_records(struct fr_ctl *c, struct fr_cnode *n, const ProtobufCBi
             continue;
         }
         fr_judge_record(j->judge, w.rank, &o);
+        if (j->sources & FR_SOURCE_NCCL)
+            fr_nccl_record(c, j, fr_job_comm(j, w.members_hash, w.instance), w.rank, &o);
     }
 }
 

@@ -50,6 +50,7 @@
 #define FR_STEPS_OPEN     64         /* steps that some ranks have ended and others not */
 
 struct fr_events;
+struct fr_nccl;
 
 /* --- nodes --- */
 
@@ -109,6 +110,9 @@ struct fr_cnode {
     uint32_t ack_first, nacks;
     struct fr_ratio cpu;
     uint64_t cpu_ns, rss_bytes, records, lost_records, spool_bytes;
+    uint64_t job_epoch, job_colls,
+        job_p2ps;       /* operations in steps that were told, of that attempt */
+    uint64_t job_lost0; /* lost_records when it was first heard of */
     bool pressure_known;
     struct fr_ratio cpu_some, memory_some;
     double load1;
@@ -126,6 +130,7 @@ struct fr_crank {
     int32_t grid_index[5], grid_size[5];
     double stopped_ratio;
     struct fr_ratio cpu, run_delay;
+    uint64_t dropped;      /* records that it had no room for */
     bool finalized, moved; /* moved: it has completed a collective in this attempt */
 };
 
@@ -146,6 +151,7 @@ struct fr_cattempt {
 struct fr_ccomm {
     uint64_t hash; /* 0: free slot */
     uint32_t instance, size;
+    uint32_t nodes; /* that its members are on, 0: members not known */
     char name[16];
 };
 
@@ -243,7 +249,9 @@ struct fr_cjob {
     struct fr_ccomm
         *comms; /* open addressing by key; names for what is shown, and the bound on their number */
     uint32_t ncomms, comms_cap;
-    uint32_t keep_log2; /* forwarded steps: n mod 2^keep_log2 == 0 */
+    uint32_t sources;     /* enum fr_seg_source bits that any rank of the attempt writes by */
+    struct fr_nccl *nccl; /* figures of NCCL's operations; NULL: none */
+    uint32_t keep_log2;   /* forwarded steps: n mod 2^keep_log2 == 0 */
     uint64_t record_bytes, record_window_ns;
     uint64_t burst_until, burst_ns; /* every step up to there is asked for; since when */
     uint64_t stale;                 /* observations of another epoch, dropped */
