@@ -6,6 +6,7 @@
  * controller wants to know.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,9 @@
 #include "base/log.h"
 #include "base/xalloc.h"
 
-#define ABSENT_EVERY 5 /* where nobody listens, every fifth time is enough */
+#define DEAR_TIMES   4 /* an answer that took long costs the job: rest so many times as long ... */
+#define DEAR_MAX_S   10.0 /* ... or so long */
+#define ABSENT_EVERY 5    /* where nobody listens, every fifth time is enough */
 
 struct fr_ras_watch {
     char job[FR_NAME_BYTES];
@@ -38,6 +41,7 @@ struct question {
     char job[FR_NAME_BYTES];
     uint64_t epoch;
     struct fr_ras_answer answer;
+    double took_s;
     struct fr_err err;
     int rc;
 };
@@ -48,6 +52,7 @@ static void ask(uv_work_t *w)
     struct question *q = w->data;
     FR_CLEANUP(fr_buf_fini) struct fr_buf env = FR_BUF_INIT;
     struct fr_ras_place at;
+    uint64_t began = fr_mono_ns();
     const char *enable;
 
     fr_environ_read(q->rank[0].pid, &env); /* unreadable: as if it said nothing */
@@ -58,6 +63,7 @@ static void ask(uv_work_t *w)
         q->rc = -ENOENT; /* not on loopback: it may be anybody's */
     else
         q->rc = fr_ras_query(&at, q->rank, q->nranks, &FR_RAS_LIMITS, &q->answer, &q->err);
+    q->took_s = (double)(fr_mono_ns() - began) * 1e-9;
 }
 
 static void answered(uv_work_t *work, int status)
@@ -71,6 +77,7 @@ static void answered(uv_work_t *work, int status)
     (void)status;
     a->working--;
     w->busy = false;
+    every_s = fmax(every_s, fmin(DEAR_TIMES * q->took_s, DEAR_MAX_S));
     w->next_ns = now + (uint64_t)(every_s * (q->rc == -ENOENT ? ABSENT_EVERY : 1) * 1e9);
     if (q->rc == 0 && q->epoch == w->epoch && strcmp(q->job, w->job) == 0) {
         fr_ras_track_take(&w->track, &q->answer.report, now);

@@ -2,15 +2,19 @@
 /* ras.c - see ras.h */
 #include "control/ras.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/xalloc.h"
 
-#define POLL_S 2.0
-#define ASKERS                                                                                     \
-    2 /* nodes of a job that ask: the second for the case that the first is the sick one */
+/* at first; a long silence is asked about less often, which costs the job less */
+#define POLL_MIN_S  2.0
+#define POLL_MAX_S  10.0
+#define QUIET_PARTS 15.0
+/* nodes of a job that ask: the second for the case that the first is the sick one */
+#define ASKERS  2
 #define ADDRESS 46
 
 void fr_ras_addresses(struct fr_cnode *n, const Fullrank__NodeInfo *m)
@@ -80,12 +84,13 @@ double fr_ras_wanted(const struct fr_ctl *c, const struct fr_cnode *n)
 {
     const struct fr_cjob *j = n->job;
     struct fr_judge_summary sum;
+    double quiet_s;
 
     if (!j || !j->judging || !j->judge || !j->nattempts || !is_asker(j, n))
         return 0;
     fr_judge_summary(j->judge, &sum);
-    return c->now_ns > sum.last_move_ns &&
-                   (double)(c->now_ns - sum.last_move_ns) * 1e-9 > c->judge_cfg.hang_silence_s
-               ? POLL_S
-               : 0;
+    quiet_s = c->now_ns > sum.last_move_ns ? (double)(c->now_ns - sum.last_move_ns) * 1e-9 : 0;
+    if (quiet_s <= c->judge_cfg.hang_silence_s)
+        return 0;
+    return fmin(fmax(quiet_s / QUIET_PARTS, POLL_MIN_S), POLL_MAX_S);
 }

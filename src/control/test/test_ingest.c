@@ -812,6 +812,102 @@ static void ras_names_a_process_by_address_and_pid_or_nobody(void **state)
     }
 }
 
+/* Three of four ranks wait in an operation that rank 3 has not entered; each node reports as its
+ * agent would, and n1 may tell what RAS says of rank 3. */
+static void report_hang(struct world *w, uint64_t since_ns, uint32_t ras_says)
+{
+    for (uint32_t k = 0; k < 2; k++) {
+        Fullrank__Rank m[2], *mp[2] = {&m[0], &m[1]};
+        Fullrank__Now now[2];
+        Fullrank__Progress p[2], *pp[2] = {&p[0], &p[1]};
+        Fullrank__Comm cm[2], *cmp[2] = {&cm[0], &cm[1]};
+        Fullrank__RasWord ras = FULLRANK__RAS_WORD__INIT, *rasp = &ras;
+        char *address[] = {k ? TEXT("10.0.0.2") : TEXT("10.0.0.1")};
+        uint32_t runs[] = {0, 1, 4};
+        Fullrank__NodeInfo info;
+        Fullrank__Report r;
+
+        base_report(w, &r, &info, k ? "n2" : "n1");
+        r.agent_instance = 7 + k;
+        info.addresses = address;
+        info.n_addresses = 1;
+        for (uint32_t i = 0; i < 2; i++) {
+            uint32_t rank = 2 * k + i, in = rank != 3;
+
+            fullrank__rank__init(&m[i]);
+            fullrank__now__init(&now[i]);
+            fullrank__progress__init(&p[i]);
+            fullrank__comm__init(&cm[i]);
+            m[i].job = p[i].job = cm[i].job = TEXT("j1");
+            m[i].epoch = p[i].epoch = cm[i].epoch = 1;
+            m[i].rank = p[i].rank = cm[i].seen_by = rank;
+            m[i].pid = 100 + rank;
+            m[i].state = FULLRANK__PROC_STATE__PROC_RUNNING;
+            m[i].observed_ns = r.mono_ns;
+            m[i].now = &now[i];
+            now[i].op = in ? 4 /* all-reduce */ : 0;
+            now[i].since_ns = since_ns;
+            now[i].members_hash = p[i].members_hash = cm[i].members_hash = 99;
+            now[i].seq = p[i].enqueued = in ? 11 : 10;
+            now[i].peer = -1;
+            p[i].completed = 10;
+            p[i].enqueued_ns = p[i].completed_ns = since_ns;
+            p[i].op = 4;
+            cm[i].size = 4;
+            cm[i].runs = runs;
+            cm[i].n_runs = 3;
+            cm[i].name = TEXT("world");
+        }
+        ras.job = TEXT("j1");
+        ras.epoch = 1;
+        ras.host = TEXT("10.0.0.2");
+        ras.pid = 103;
+        ras.what = ras_says;
+        ras.polls = 4;
+        ras.since_ns = r.mono_ns - 2000000000;
+        ras.observed_ns = r.mono_ns;
+        r.ras = &rasp;
+        r.n_ras = k == 0 && ras_says;
+        r.comms = cmp;
+        r.ranks = mp;
+        r.progress = pp;
+        r.n_comms = r.n_ranks = r.n_progress = 2;
+        assert_int_equal(send_report(w, &r, NULL), 200);
+    }
+}
+
+static void what_ras_says_on_one_node_confirms_the_silent_rank_of_another(void **state)
+{
+    for (uint32_t says = 0; says < 4; says += 3) {
+        struct world *w;
+        struct fr_cjob *j;
+        uint64_t since;
+        int before = 0;
+
+        if (says)
+            assert_int_equal(teardown(state) | setup(state), 0);
+        w = *state;
+        j = running_job(w);
+        j->mode = FR_MODE_ADVISE;
+        since = w->c->now_ns;
+        for (int k = 0; k < 140; k++) { /* 7 s */
+            report_hang(w, since, k > 80 ? says : 0);
+            tick(w);
+            if (k == 78)
+                before = (int)w->c->nincidents;
+        }
+        assert_int_equal(before, 1); /* named by silence, with RAS or without */
+        assert_int_equal(w->c->nincidents, 1);
+        assert_int_equal(w->c->incidents[0]->f.kind, FR_FINDING_HANG);
+        assert_int_equal(w->c->incidents[0]->f.rank, 3);
+        assert_string_equal(w->c->incidents[0]->node, "n2");
+        assert_int_equal(w->c->incidents[0]->f.witnesses,
+                         says ? FR_WITNESS_SILENCE | FR_WITNESS_RAS | FR_WITNESS_RAS_DEAD
+                              : FR_WITNESS_SILENCE);
+        assert_int_equal(fr_witness_is_direct(w->c->incidents[0]->f.witnesses), says != 0);
+    }
+}
+
 static double ras_poll_of(struct world *w, const char *node)
 {
     struct fr_buf body = FR_BUF_INIT, reply = FR_BUF_INIT;
@@ -1128,6 +1224,7 @@ int main(void)
         WORLD_TEST(ras_names_a_process_by_address_and_pid_or_nobody),
         WORLD_TEST(ras_is_asked_on_two_nodes_of_a_quiet_job_and_never_of_one_that_moves),
         WORLD_TEST(a_large_dump_comes_in_parts_and_is_waited_for_longer),
+        WORLD_TEST(what_ras_says_on_one_node_confirms_the_silent_rank_of_another),
         WORLD_TEST(a_new_finding_asks_for_whole_steps_once_a_minute),
         WORLD_TEST(nodes_are_listed_by_name_and_number_whoever_was_heard_first),
         WORLD_TEST(a_suspicion_does_not_end_probation),

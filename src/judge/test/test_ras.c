@@ -189,7 +189,7 @@ a_word_on_another_rank_or_an_old_one_or_one_that_was_overtaken_confirms_nothing(
         if (what == 0)
             say(j, 5, FR_RAS_SAYS_DEAD, 2, 39);
         else if (what == 1)
-            say(j, 2, FR_RAS_SAYS_BEHIND, 2, 9); /* asked half a minute ago */
+            say(j, 2, FR_RAS_SAYS_BEHIND, 2, 8); /* asked long ago */
         else if (what == 2)
             say(j, 2, FR_RAS_SAYS_BEHIND, 0.1, 39); /* it has moved since, at 1 s */
         else
