@@ -29,6 +29,16 @@ test_expect_success 'without a probe library the job runs as well' '
 test_expect_success 'the own exit code of the job is passed on' '
 	test_expect_code 7 fullrank run -q --max-attempts 1 -- sh -c "exit 7" 2>err
 '
+test_expect_success 'a job that something else restarts is started once, and its owner is named' '
+	(SLURM_JOB_ID=7 SBATCH_REQUEUE=1 && export SLURM_JOB_ID SBATCH_REQUEUE && test_expect_code 7 fullrank run -- sh -c "echo x >>starts; exit 7" 2>err) &&
+	test "$(wc -l <starts)" = 1 && grep -q "Slurm (--requeue) restarts this job" err
+'
+test_expect_success 'unless fullrank is told to own, or not to' '
+	rm -f starts && (SLURM_JOB_ID=7 SBATCH_REQUEUE=1 && export SLURM_JOB_ID SBATCH_REQUEUE &&
+		test_expect_code 7 fullrank run -q --own-restarts --max-attempts 2 -- sh -c "echo x >>starts; exit 7" 2>err) && test "$(wc -l <starts)" = 2 &&
+	rm -f starts && test_expect_code 7 fullrank run -q --no-own-restarts -- sh -c "echo x >>starts; exit 7" 2>err && test "$(wc -l <starts)" = 1 &&
+	test_expect_code 2 fullrank run --own-restarts --no-own-restarts -- true 2>err && test "$(wc -l <err)" = 1
+'
 test_expect_success 'what the launcher would take for its own is refused' '
 	test_expect_code 127 fullrank run -q --max-attempts 1 -- echo : x 2>err && grep -q "wrap the command" err
 '
