@@ -237,7 +237,7 @@ int64_t fr_recorder_read(struct fr_recorder *r, size_t max, struct fr_buf *out,
 {
     FR_CLEANUP(close_fd) int best = -1;
     int64_t newest = INT64_MIN, rc = -ENOENT;
-    struct stat st;
+    struct stat st = {0};
 
     if (max > FR_RECORDER_FILE_BYTES)
         max = FR_RECORDER_FILE_BYTES;
