@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* restarts.c - see restarts.h */
+#define _GNU_SOURCE 1 /* popen "e" */
 #include "cli/restarts.h"
 
 #include <stdbool.h>
@@ -99,6 +100,59 @@ static uint64_t number(fr_getenv_fn *env, const char *name)
 static bool is_yes(const char *text)
 {
     return text && *text && strcmp(text, "0") != 0 && strcmp(text, "no") != 0;
+}
+
+/* The value behind "key=" or "key   = " in text: a whole word. */
+static bool has_setting(const char *text, const char *key, char value)
+{
+    size_t n = strlen(key);
+
+    for (const char *at = text; (at = strstr(at, key)) != NULL; at += n) {
+        const char *v = at + n;
+
+        if (at != text && at[-1] != ' ' && at[-1] != '\n')
+            continue;
+        v += strspn(v, " ");
+        if (*v != '=')
+            continue;
+        v++;
+        v += strspn(v, " ");
+        return v[0] == value && (v[1] == '\0' || v[1] == ' ' || v[1] == '\n');
+    }
+    return false;
+}
+
+bool fr_restarts_slurm_requeues(const char *job, const char *config)
+{
+    return has_setting(job, "Requeue", '1') && has_setting(config, "JobRequeue", '0');
+}
+
+/* What a command prints, cut to the room. */
+static void run(const char *command, char *text, size_t room)
+{
+    FILE *f = popen(command, "re");
+    size_t n = f ? fread(text, 1, room - 1, f) : 0;
+
+    text[n] = '\0';
+    if (f)
+        pclose(f);
+}
+
+bool fr_restarts_ask_slurm(const char *job_id)
+{
+    static char job[8192], config[65536];
+    char command[96];
+    uint64_t id;
+
+    if (fr_parse_uint(job_id, 1, UINT32_MAX, &id) != 0)
+        return false;
+    snprintf(command, sizeof command, "timeout 3 scontrol show job -o %llu 2>/dev/null",
+             (unsigned long long)id);
+    run(command, job, sizeof job);
+    if (!job[0])
+        return false;
+    run("timeout 3 scontrol show config 2>/dev/null", config, sizeof config);
+    return fr_restarts_slurm_requeues(job, config);
 }
 
 char *fr_restarts_owner(char *const *command, fr_getenv_fn *env, char *text, size_t n)

@@ -9,8 +9,9 @@
  *
  * Signs: torchrun and its module names, or NVRx's ft_launcher, with restarts of workers
  * allowed; a worker of such a launcher; submitit; a Slurm job that was submitted with --requeue or
- * has been requeued. That a cluster requeues on the loss of a node by default (JobRequeue=1) shows
- * in no job's environment, and is no sign: a job that fails is not started again by it.
+ * has been requeued. "#SBATCH --requeue" in a script leaves nothing in the environment: there
+ * scontrol is asked. That a whole cluster requeues by default (JobRequeue=1) is no sign: it does so
+ * when a node is lost, and a job that fails is not started again by it.
  *
  * Threads: none.
  * Source:  torch/distributed/run.py (options, PET_ and TORCHELASTIC_ variables), submitit's
@@ -19,6 +20,7 @@
 #ifndef FR_CLI_RESTARTS_H
 #define FR_CLI_RESTARTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* What getenv does, or a test's. */
@@ -27,5 +29,13 @@ typedef const char *fr_getenv_fn(const char *name);
 /* Write what else restarts the job ("torchrun --max-restarts 3") into text; "" when nothing is
  * seen. Returns text. */
 char *fr_restarts_owner(char *const *command, fr_getenv_fn *env, char *text, size_t n);
+
+/* Whether Slurm was told to requeue the job, by the words of `scontrol show job -o` and `scontrol
+ * show config`: the job may be requeued where the cluster does not do so by default. */
+bool fr_restarts_slurm_requeues(const char *job, const char *config);
+
+/* Ask scontrol about the job of that id (digits). Blocks for a few seconds at most; false when
+ * there is no answer. */
+bool fr_restarts_ask_slurm(const char *job_id);
 
 #endif /* FR_CLI_RESTARTS_H */

@@ -183,6 +183,9 @@ int fr_cmd_supervise(struct fr_cli *cli, int n, char **operands)
     if (cli->token_file && fr_fs_token(cli->token_file, 0, token, sizeof token, &err) < 0)
         return fr_cli_fail(FR_EXIT_FAILED, &err);
     fr_restarts_owner(operands, env, owner, sizeof owner);
+    if (!owner[0] && !cli->own_restarts && env("SLURM_JOB_ID") &&
+        fr_restarts_ask_slurm(env("SLURM_JOB_ID")))
+        snprintf(owner, sizeof owner, "Slurm (--requeue)");
     if (owner[0] && !cli->own_restarts && !cli->no_own_restarts && !cli->quiet)
         fprintf(stderr,
                 "fullrank: %s restarts this job, so fullrank only advises (--own-restarts: it "

@@ -91,12 +91,32 @@ static void schedulers_own_what_they_were_told_to_requeue(void **state)
     assert_string_equal(owner(NULL, NULL), "");
 }
 
+static void a_requeue_that_only_the_script_asks_for_is_seen_in_scontrols_words(void **state)
+{
+    static const char JOB[] = "JobId=42 JobName=gpt Priority=1 Nice=0 Requeue=1 Restarts=0 "
+                              "BatchFlag=1 Reboot=0 ExitCode=0:0\n",
+                      JOB_NOT[] = "JobId=42 JobName=Requeue=1x Requeue=0 Restarts=0 BatchFlag=1\n",
+                      BY_DEFAULT[] = "JobFileAppend           = 0\nJobRequeue              = 1\n"
+                                     "KillWait                = 30 sec\n",
+                      NOT_BY_DEFAULT[] =
+                          "JobFileAppend           = 0\nJobRequeue              = 0\n";
+
+    (void)state;
+    assert_true(fr_restarts_slurm_requeues(JOB, NOT_BY_DEFAULT));
+    assert_false(fr_restarts_slurm_requeues(JOB, BY_DEFAULT));
+    assert_false(fr_restarts_slurm_requeues(JOB_NOT, NOT_BY_DEFAULT));
+    assert_false(fr_restarts_slurm_requeues(JOB, ""));
+    assert_false(fr_restarts_slurm_requeues("", NOT_BY_DEFAULT));
+    assert_false(fr_restarts_ask_slurm("7; touch /tmp/x"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_launcher_that_restarts_workers_is_the_owner),
         cmocka_unit_test(a_launcher_that_restarts_nothing_is_not),
         cmocka_unit_test(schedulers_own_what_they_were_told_to_requeue),
+        cmocka_unit_test(a_requeue_that_only_the_script_asks_for_is_seen_in_scontrols_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
