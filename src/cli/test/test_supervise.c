@@ -234,35 +234,26 @@ static void order(uint64_t id, Fullrank__SuperviseOrder__What what, uint32_t att
 
 /* --- the supervisor --- */
 
+/* The program itself, in a session of its own. */
 static pid_t start_supervisor(const char *script)
 {
-    char *command[] = {(char *)"sh", (char *)"-c", (char *)script, NULL};
     char url[64];
     pid_t pid;
 
     snprintf(url, sizeof url, "http://127.0.0.1:%d", S.port);
     pid = fork();
     if (pid == 0) {
-        struct fr_supervise s = {.server = url,
-                                 .state_dir = dir,
-                                 .name = "test",
-                                 .mode = "act",
-                                 .engine = "local",
-                                 .level = "off",
-                                 .command = command,
-                                 .nodes = 2,
-                                 .ranks_per_node = 1,
-                                 .quiet = true};
-        int null = open("/dev/null", O_RDWR);
-
-        close(S.listener); /* a copy of ours would keep the port taken */
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
         setsid();
         alarm(120);
         if (chdir(dir) < 0)
             _exit(99);
         dup2(null, 2); /* mpirun's words on the end that we order */
-        _exit(fr_supervise_run(&s));
+        execl(FR_BUILD_DIR "/bin/fullrank", "fullrank", "supervise", "--server", url, "--state-dir",
+              dir, "--name", "test", "--probe", "off", "--nodes", "2", "--quiet", "--", "sh", "-c",
+              script, NULL);
+        _exit(127);
     }
     assert_true(pid > 0);
     return pid;
