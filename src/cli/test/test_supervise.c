@@ -330,7 +330,7 @@ static void an_order_that_is_repeated_is_done_once_and_the_exit_code_is_passed_o
     assert_int_equal(lines_of("started"), 2);
     order(2, FULLRANK__SUPERVISE_ORDER__WHAT__FINISH, 0, 0, 3);
     assert_int_equal(code_of(pid), 3);
-    assert_true(S.finished);
+    AWAIT(S.finished);
 
     snprintf(path, sizeof path, "%s/supervise.json", dir); /* the exit status is on disk */
     assert_int_equal(fr_fs_read(path, 1u << 16, &b, NULL), 0);
@@ -415,9 +415,7 @@ static void sigterm_cancels_ends_the_attempt_and_says_so(void **state)
     AWAIT(S.state == FULLRANK__ATTEMPT_STATE__ATTEMPT_RUNNING);
     kill(pid, SIGTERM);
     assert_int_equal(code_of(pid), 128 + SIGTERM);
-    assert_true(S.cancelled);
-    assert_true(S.finished);
-    assert_int_equal(S.state, FULLRANK__ATTEMPT_STATE__ATTEMPT_ENDED);
+    AWAIT(S.cancelled && S.finished && S.state == FULLRANK__ATTEMPT_STATE__ATTEMPT_ENDED);
 }
 
 int main(void)
