@@ -180,22 +180,21 @@ static int wait_for(const struct line *l, short events)
     return rc == 0 ? -ETIMEDOUT : 0;
 }
 
-static int dial(const struct fr_ras_place *at, struct line *l)
+static int dial_one(bool v6, uint16_t port, struct line *l)
 {
-    struct sockaddr_in v4 = {.sin_family = AF_INET,
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-                             .sin_port = htons(at->port)};
-    struct sockaddr_in6 v6 = {
-        .sin6_family = AF_INET6, .sin6_addr = in6addr_loopback, .sin6_port = htons(at->port)};
+    struct sockaddr_in to4 = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port)};
+    struct sockaddr_in6 to6 = {
+        .sin6_family = AF_INET6, .sin6_addr = in6addr_loopback, .sin6_port = htons(port)};
     socklen_t n = sizeof(int);
     int rc, soft = 0;
 
     l->until_ns = fr_mono_ns() + (uint64_t)(l->limits->line_s * 1e9);
-    l->fd = socket(at->v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    l->fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (l->fd < 0)
         return -errno;
-    rc = at->v6 ? connect(l->fd, (struct sockaddr *)&v6, sizeof v6)
-                : connect(l->fd, (struct sockaddr *)&v4, sizeof v4);
+    rc = v6 ? connect(l->fd, (struct sockaddr *)&to6, sizeof to6)
+            : connect(l->fd, (struct sockaddr *)&to4, sizeof to4);
     if (rc == 0)
         return 0;
     if (errno != EINPROGRESS)
@@ -206,6 +205,18 @@ static int dial(const struct fr_ras_place *at, struct line *l)
     if (getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &soft, &n) != 0)
         return -errno;
     return -soft;
+}
+
+/* "localhost" may be either: the older family first, as RAS listens at one of them. */
+static int dial(const struct fr_ras_place *at, struct line *l)
+{
+    int rc = dial_one(at->v6, at->port, l);
+
+    if (rc == -ECONNREFUSED && !at->v6) {
+        close_fd(&l->fd);
+        rc = dial_one(true, at->port, l);
+    }
+    return rc;
 }
 
 static int say(const struct line *l, const char *text)

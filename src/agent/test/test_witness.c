@@ -17,12 +17,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -234,6 +236,38 @@ static void whoever_answers_badly_is_given_up_in_time_with_a_sentence(void **sta
         assert_true(err.text[0] != '\0');
         assert_true(s < 5); /* limits of 0.3 and 0.6 s, and a busy machine */
     }
+}
+
+/* "localhost" may mean ::1 alone. */
+static void who_listens_at_the_other_loopback_is_found_too(void **state)
+{
+    struct sockaddr_in6 to = {.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+    struct fr_ras_rank self = {(uint32_t)getpid(), 0};
+    struct fr_err err = FR_ERR_INIT;
+    static struct fr_ras_answer a;
+    struct fr_ras_place at = {0};
+    socklen_t n = sizeof to;
+    struct fr_proc_stat st;
+    struct fake_ras *f;
+
+    (void)state;
+    if (fd < 0 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one) != 0 ||
+        bind(fd, (struct sockaddr *)&to, sizeof to) != 0) {
+        if (fd >= 0)
+            close(fd);
+        print_message("this machine has no IPv6 loopback\n");
+        skip();
+    }
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&to, &n), 0);
+    at.port = ntohs(to.sin6_port);
+    f = fake_ras_start_on(fd, FAKE_RAS_MODERN, JSON, TEXT);
+    assert_int_equal(fr_proc_stat_read("", self.pid, &st), 0);
+    self.starttime = st.starttime;
+    assert_int_equal(fr_ras_query(&at, &self, 1, &FR_RAS_LIMITS, &a, &err), 0);
+    assert_int_equal(a.report.nfacts, 1);
+    fr_ras_answer_fini(&a);
+    fake_ras_stop(f);
 }
 
 static void where_nobody_or_a_stranger_listens_no_connection_is_made(void **state)
@@ -544,6 +578,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_is_taken_where_it_is_offered_and_text_otherwise),
         cmocka_unit_test(whoever_answers_badly_is_given_up_in_time_with_a_sentence),
+        cmocka_unit_test(who_listens_at_the_other_loopback_is_found_too),
         cmocka_unit_test(where_nobody_or_a_stranger_listens_no_connection_is_made),
         cmocka_unit_test(a_dump_is_asked_for_through_the_pipe_and_read_when_it_is_whole),
         cmocka_unit_test(a_rank_that_is_gone_left_its_dump_where_its_neighbours_would),
