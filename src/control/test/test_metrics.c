@@ -27,6 +27,7 @@
 #include "control/ingest.h"
 #include "control/jobs.h"
 #include "control/nccl_series.h"
+#include "helper_world.h"
 #include "model/config.h"
 #include "model/op.h"
 #include "wire/agent.pb-c.h"
@@ -35,45 +36,9 @@
 #include "wire/ring.h"
 #include "wire/supervise.pb-c.h"
 
-#define TEXT(s) ((char *)(uintptr_t)(s))
-#define KIB     1024ull
+#define KIB 1024ull
 
-struct world {
-    char dir[64];
-    struct fr_config cfg;
-    struct fr_ledger *lg;
-    struct fr_ctl *c;
-    uint64_t seq;
-};
-
-static int setup(void **state)
-{
-    struct world *w = fr_xalloc(sizeof *w);
-    const char *none[] = {NULL};
-    char db[96];
-
-    snprintf(w->dir, sizeof w->dir, "/tmp/fr-metrics-XXXXXX");
-    assert_non_null(mkdtemp(w->dir));
-    snprintf(db, sizeof db, "%s/ledger.db", w->dir);
-    assert_int_equal(fr_config_load(FR_CONFIG_ROWS, &w->cfg, none, NULL), 0);
-    assert_int_equal(fr_ledger_open(db, &w->lg, NULL), 0);
-    w->c = fr_ctl_new(&w->cfg, FR_MODE_ACT, w->dir, w->lg);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct world *w = *state;
-
-    fr_ctl_free(w->c);
-    fr_ledger_close(w->lg);
-    fr_fs_remove_tree(w->dir, NULL);
-    free(w);
-    return 0;
-}
-
-static void send_report(struct world *w, Fullrank__Report *r, const char *node)
+static void send_as(struct world *w, Fullrank__Report *r, const char *node)
 {
     struct fr_buf body = FR_BUF_INIT, reply = FR_BUF_INIT;
     Fullrank__NodeInfo info = FULLRANK__NODE_INFO__INIT;
@@ -92,23 +57,9 @@ static void send_report(struct world *w, Fullrank__Report *r, const char *node)
     fr_buf_fini(&reply);
 }
 
-static Fullrank__SuperviseOrder *supervise(struct world *w, const Fullrank__SuperviseReport *r)
-{
-    struct fr_buf body = FR_BUF_INIT, reply = FR_BUF_INIT;
-    Fullrank__SuperviseOrder *o;
-
-    fr_message_pack(&r->base, &body);
-    assert_int_equal(fr_jobs_supervise(w->c, body.p, body.len, &reply), 200);
-    o = fullrank__supervise_order__unpack(NULL, reply.len, (const uint8_t *)fr_buf_str(&reply));
-    assert_non_null(o);
-    fr_buf_fini(&body);
-    fr_buf_fini(&reply);
-    return o;
-}
-
 /* A job of two ranks on each of n1 and n2; its ranks write by `sources`, and know the world
  * communicator. */
-static struct fr_cjob *running_job(struct world *w, uint32_t sources)
+static struct fr_cjob *nccl_job(struct world *w, uint32_t sources)
 {
     Fullrank__SuperviseReport r = FULLRANK__SUPERVISE_REPORT__INIT;
     Fullrank__SuperviseOrder *o;
@@ -116,17 +67,17 @@ static struct fr_cjob *running_job(struct world *w, uint32_t sources)
     for (int k = 0; k < 2; k++) {
         Fullrank__Report m = FULLRANK__REPORT__INIT;
 
-        send_report(w, &m, k ? "n2" : "n1");
+        send_as(w, &m, k ? "n2" : "n1");
     }
     r.key = 11;
     r.nodes = r.ranks_per_node = 2;
     r.name = TEXT("gpt");
     r.first_dead_rank = -1;
-    fullrank__supervise_order__free_unpacked(supervise(w, &r), NULL);
+    fullrank__supervise_order__free_unpacked(supervise(w, &r, NULL), NULL);
     fr_ctl_tick(w->c, w->c->now_ns + 50000000);
     assert_int_equal(fr_ledger_wait(w->lg, w->c->appended, 5, NULL), 0);
     r.job = TEXT("gpt-1");
-    o = supervise(w, &r);
+    o = supervise(w, &r, NULL);
     assert_int_equal(o->what, FULLRANK__SUPERVISE_ORDER__WHAT__START);
     r.attempt = o->attempt;
     r.epoch = o->epoch;
@@ -134,7 +85,7 @@ static struct fr_cjob *running_job(struct world *w, uint32_t sources)
     r.state = FULLRANK__ATTEMPT_STATE__ATTEMPT_RUNNING;
     r.started_unix_ns = fr_ctl_now_unix(w->c);
     fullrank__supervise_order__free_unpacked(o, NULL);
-    fullrank__supervise_order__free_unpacked(supervise(w, &r), NULL);
+    fullrank__supervise_order__free_unpacked(supervise(w, &r, NULL), NULL);
     for (uint32_t k = 0; k < 4; k++) {
         Fullrank__Report m = FULLRANK__REPORT__INIT;
         Fullrank__Rank rank = FULLRANK__RANK__INIT, *rp = &rank;
@@ -156,7 +107,7 @@ static struct fr_cjob *running_job(struct world *w, uint32_t sources)
         m.ranks = &rp;
         m.comms = &cp;
         m.n_ranks = m.n_comms = 1;
-        send_report(w, &m, k < 2 ? "n1" : "n2");
+        send_as(w, &m, k < 2 ? "n1" : "n2");
     }
     w->c->now_ns += 1000000000; /* what is sent from here on began in this attempt */
     return w->c->jobs[0];
@@ -179,7 +130,7 @@ static void send_record(struct world *w, uint32_t rank, uint32_t op, uint64_t by
 
     m.records.data = (uint8_t *)&r;
     m.records.len = sizeof r;
-    send_report(w, &m, rank < 2 ? "n1" : "n2");
+    send_as(w, &m, rank < 2 ? "n1" : "n2");
 }
 
 static char *metrics(struct world *w, const char *query)
@@ -363,7 +314,7 @@ static void nccl_has_the_names_labels_and_values_of_the_open_inspector(void **st
     char *text, *series;
     double bytes = 9.0 * 1024 * 1024 + 5, product = 1;
 
-    running_job(w, FR_SOURCE_NCCL | FR_SOURCE_MARKS);
+    nccl_job(w, FR_SOURCE_NCCL | FR_SOURCE_MARKS);
     make_traffic(w);
     text = metrics(w, "");
     check_format(text);
@@ -402,7 +353,7 @@ static void single_ranks_are_shown_only_on_demand_and_only_of_that_job(void **st
     struct world *w = *state;
     char *text;
 
-    running_job(w, FR_SOURCE_NCCL);
+    nccl_job(w, FR_SOURCE_NCCL);
     make_traffic(w);
     text = metrics(w, "ranks=gpt-1"); /* from now on */
     assert_int_equal(count(text, "gpu=\"GPU"), 0);
@@ -430,7 +381,7 @@ static void a_job_without_nccl_has_none_of_these_names_and_old_figures_end(void 
     struct fr_cjob *j;
     char *text;
 
-    j = running_job(w, FR_SOURCE_MPI);
+    j = nccl_job(w, FR_SOURCE_MPI);
     make_traffic(w);
     text = metrics(w, "ranks=gpt-1");
     check_format(text);
@@ -457,7 +408,7 @@ static void operations_are_counted_by_node_from_whole_steps(void **state)
     static const uint32_t OPS[] = {FR_OP_ALLREDUCE, FR_OP_SEND, FR_OP_ALLGATHER};
     char *text, *series;
 
-    running_job(w, FR_SOURCE_NCCL);
+    nccl_job(w, FR_SOURCE_NCCL);
     for (uint32_t i = 0; i < 3; i++) {
         fullrank__group_sum__init(&g[i]);
         g[i].op = OPS[i];
@@ -473,7 +424,7 @@ static void operations_are_counted_by_node_from_whole_steps(void **state)
     s.n_groups = 3;
     m.steps = &sp;
     m.n_steps = 1;
-    send_report(w, &m, "n1");
+    send_as(w, &m, "n1");
     text = metrics(w, "");
     check_format(text);
     assert_true(
@@ -524,7 +475,7 @@ static void sizes_fall_into_inspectors_ranges(void **state)
 static void the_table_has_a_bound_and_says_what_found_no_room(void **state)
 {
     struct world *w = *state;
-    struct fr_cjob *j = running_job(w, FR_SOURCE_NCCL);
+    struct fr_cjob *j = nccl_job(w, FR_SOURCE_NCCL);
     struct fr_ccomm comm = {.hash = 1, .size = 4, .nodes = 2};
     struct fr_obs_record o = {.comm = {1, 0}, .op = FR_OP_ALLREDUCE, .start_ns = 1, .end_ns = 1001};
     size_t there = 0;
@@ -560,7 +511,7 @@ static void prometheus_itself_takes_all_of_it(void **state)
     char *text;
     int bad;
 
-    running_job(w, FR_SOURCE_NCCL | FR_SOURCE_MPI);
+    nccl_job(w, FR_SOURCE_NCCL | FR_SOURCE_MPI);
     free(metrics(w, "ranks=gpt-1"));
     make_traffic(w);
     text = metrics(w, "ranks=gpt-1");
@@ -573,8 +524,6 @@ static void prometheus_itself_takes_all_of_it(void **state)
     }
     assert_int_equal(bad, 0);
 }
-
-#define WORLD_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
