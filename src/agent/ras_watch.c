@@ -26,8 +26,8 @@ struct fr_ras_watch {
     char job[FR_NAME_BYTES];
     uint64_t epoch;
     bool busy;
-    bool failed_once; /* a failure was told of */
-    uint64_t next_ns;
+    bool failed_once;          /* a failure was told of */
+    uint64_t next_ns, told_ns; /* told_ns: the answer that was told */
     struct fr_ras_track track;
     struct fr_buf kept; /* head of the newest report */
     bool json;
@@ -166,8 +166,9 @@ void fr_ras_watch_report(struct fr_agent *a)
     struct fr_ras_watch *w = a->ras;
     size_t n;
 
-    if (!w || a->orders.ras_poll_s <= 0)
-        return;
+    if (!w || a->orders.ras_poll_s <= 0 || (w->told_ns == w->track.asked_ns && !a->tools.full))
+        return; /* each answer once */
+    w->told_ns = w->track.asked_ns;
     n = fr_ras_track_words(&w->track, word, FR_RAS_WORDS);
     for (size_t i = 0; i < n; i++) {
         Fullrank__RasWord *m = fr_outbox_ras(&a->outbox);
