@@ -16,8 +16,9 @@
 
 #include "judge/state.h"
 
-#define FRESH_NS (30 * NS_PER_S) /* asked for every 10 s at most, and an answer may take RAS 10 s  \
-                                  */
+#define FRESH_NS                                                                                   \
+    (30 * NS_PER_S) /* asked for every 10 s at most, and an answer may take RAS 10 s               \
+                     */
 #define SLACK_NS (NS_PER_S / 2)
 
 void fr_judge_ras(struct fr_judge *j, uint32_t rank, const struct fr_obs_ras *o)
