@@ -227,10 +227,9 @@ char *fr_klog_strip(char *p, struct fr_klog_prefix *x)
         char *q;
 
         p = from = skip_blanks(p);
-        p = level(p, x);
-        p = kmsg(p, x);
-        p = bracket(p);
-        p = decoded(p, x);
+        q = decoded(kmsg(level(p, x), x), x);
+        tagged |= q != p; /* the facility says whose it is */
+        p = skip_blanks(bracket(q));
         p = gathered(p);
         q = date(p);
         dated |= q != p;
