@@ -156,6 +156,12 @@ static const struct fr_opt SCAN_JOB_LOG[] = {
     {0, "rules", FR_OPT_STR, AT(rules), "FILE", "further rules, asked before the built-in ones"},
     OPT_END,
 };
+static const struct fr_opt SCAN_KERNEL_LOG[] = {
+    {0, "rules", FR_OPT_STR, AT(rules), "FILE",
+     "the site's own meaning of codes, lines \"xid|sxid CODE SEVERITY ACTION\""},
+    {'n', "no-header", FR_OPT_FLAG, AT(no_header), NULL, "no line of titles"},
+    OPT_END,
+};
 static const struct fr_opt NONE[] = {OPT_END};
 
 /* --- commands --- */
@@ -206,6 +212,12 @@ const struct fr_cmd FR_COMMANDS[] = {
      "SELECT sql FROM sqlite_schema."},
     {"scan", "job-log", "FILE|-", 1, 1, SCAN_JOB_LOG, fr_cmd_scan_job_log,
      "what a job's log says of its failure, the first cause before its followers", NULL},
+    {"scan", "kernel-log", "FILE|-", 1, 1, SCAN_KERNEL_LOG, fr_cmd_scan_kernel_log,
+     "what each line of a kernel log means: device, severity, action",
+     "Reads dmesg in all its forms, syslog, the journal and raw /dev/kmsg. Tables and CSV list "
+     "what "
+     "matters, -o jsonl has one\n"
+     "object for every line."},
     {"scan", "flight-recorder", "DIR", 1, 1, NONE, fr_cmd_scan_flight_recorder,
      "which ranks a hang is due to, from PyTorch's Flight Recorder dumps", NULL},
     {"config", NULL, "", 0, 0, CONFIG, fr_cmd_config,
