@@ -48,17 +48,19 @@ void fr_nccl_new_level(uint64_t word)
 }
 
 /* A page that nobody but root or this user can write or cut short. */
-static int may_trust(const struct stat *st)
+static int may_trust(int fd)
 {
-    return S_ISREG(st->st_mode) && (st->st_uid == 0 || st->st_uid == geteuid()) &&
-           !(st->st_mode & (S_IWGRP | S_IWOTH)) && st->st_size == (off_t)sizeof(struct fr_control);
+    struct statx st; /* in glibc since 2.28; its fstat became another symbol in 2.33 */
+
+    return statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) == 0 && S_ISREG(st.stx_mode) &&
+           (st.stx_uid == 0 || st.stx_uid == geteuid()) && !(st.stx_mode & (S_IWGRP | S_IWOTH)) &&
+           st.stx_size == sizeof(struct fr_control);
 }
 
 void fr_nccl_open_control(const char *dir)
 {
     const struct fr_control *page = MAP_FAILED;
     char path[512];
-    struct stat st;
     int fd, n;
 
     if (__atomic_load_n(&fr_nccl.control, __ATOMIC_RELAXED) || !dir)
@@ -69,7 +71,7 @@ void fr_nccl_open_control(const char *dir)
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return;
-    if (fstat(fd, &st) == 0 && may_trust(&st))
+    if (may_trust(fd))
         page = mmap(NULL, sizeof *page, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
     close(fd);
     if (page == MAP_FAILED)
