@@ -257,8 +257,13 @@ static int set_up(struct fr_nccl_comm *c, uint64_t id, const char *name)
         return -1;
     memset(c->folds, 0, FR_NCCL_FOLDS * sizeof *c->folds);
     memset(c->peers, 0, c->nranks * sizeof *c->peers);
-    for (uint32_t i = 0; i < c->ops_cap; i++)
+    for (uint32_t i = 0; i < c->ops_cap; i++) {
+        uint32_t older = fr_nccl.nonce + (uint32_t)c->ticket - 1;
+
         fr_store(&c->ops[i].state, (uint32_t)FR_OPS_FREE);
+        fr_store(&c->ops[i].gen, older);
+        fr_store(&c->ops[i].refused, older);
+    }
     c->slot = &fr_probe.comms[c->seg];
     c->p2p = NULL;
     c->p2p_seg = FR_COMM_NONE;

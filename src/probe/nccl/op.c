@@ -24,8 +24,10 @@ struct fr_nccl_op *fr_nccl_op_new(struct fr_nccl_comm *c, uint32_t *ret_gen)
     struct fr_nccl_op *o = &c->ops[ticket & c->mask];
 
     if (fr_unlikely(__atomic_load_n(&o->state, __ATOMIC_ACQUIRE) == FR_OPS_LIVE)) {
-        if (o->mode == FR_MODE_KERNEL || (o->mode == FR_MODE_QUIET && !fr_load(&o->quiet)))
+        if (o->mode == FR_MODE_KERNEL || (o->mode == FR_MODE_QUIET && !fr_load(&o->quiet))) {
+            __atomic_store_n(&o->refused, gen_of(ticket), __ATOMIC_RELEASE);
             return NULL;
+        }
         fr_store(&o->state, (uint32_t)FR_OPS_FREE);
     }
     *ret_gen = gen_of(ticket);
@@ -289,8 +291,8 @@ static int passes(struct fr_nccl_comm *c, uint64_t ticket)
     uint64_t seq = fr_load(&o->seq);
     int part = fr_load(&o->fold) < FR_NCCL_FOLDS;
 
-    if (newer < 0) /* it found its slot taken; or it is being filled, then wait for it */
-        return state == FR_OPS_LIVE;
+    if (newer < 0) /* it found its slot taken, else it is being filled: wait for it */
+        return (int32_t)(__atomic_load_n(&o->refused, __ATOMIC_ACQUIRE) - gen_of(ticket)) >= 0;
     if (newer > 0)
         return 1;
     if (state == FR_OPS_LIVE) {

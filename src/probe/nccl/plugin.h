@@ -81,7 +81,8 @@ struct fr_nccl_op {
     /* second line */
     uint32_t nstarted, nended;
     uint32_t proxies, proxies_done;
-    uint16_t fold; /* FR_NCCL_FOLDS: a collective */
+    uint32_t refused; /* newest generation that found the slot taken */
+    uint16_t fold;    /* FR_NCCL_FOLDS: a collective */
     struct fr_nccl_channels ch[4];
 } __attribute__((aligned(64)));
 
