@@ -308,7 +308,8 @@ void fr_judge_progress(struct fr_judge *j, uint32_t rank, struct fr_comm_key key
         fr_judge_note_move(j, r, o->enqueued_ns);
     if (o->completed > m->completed)
         fr_judge_note_move(j, r, o->completed_ns);
-    *m = (struct member){o->enqueued, o->completed, o->bytes, o->enqueued_ns, o->op, o->dtype};
+    *m = (struct member){o->enqueued,    o->started, o->completed, o->bytes,
+                         o->enqueued_ns, o->op,      o->dtype};
 }
 
 void fr_judge_now(struct fr_judge *j, uint32_t rank, const struct fr_obs_now *o)

@@ -201,6 +201,7 @@ void fr_nccl_p2p_slot(struct fr_nccl_comm *c)
     if (i == FR_COMM_NONE)
         return;
     define(&fr_probe.comms[i], c, 1, FR_COMM_GPU | FR_COMM_P2P, since);
+    fr_store(&fr_probe.comms[i].gpu_offset_ns, fr_load(&c->slot->gpu_offset_ns));
     fr_store(&c->p2p_seg, i);
     __atomic_store_n(&c->p2p, &fr_probe.comms[i], __ATOMIC_RELEASE);
 }

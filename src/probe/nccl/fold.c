@@ -128,7 +128,6 @@ static void fold_done(struct fr_nccl_comm *c, struct fr_nccl_fold *f)
         fr_store_max(&s->started, f->seq);
         fr_store_max(&s->completed, f->seq);
         fr_store(&s->t_completed, fr_ticks());
-        fr_store(&s->gpu_offset_ns, fr_load(&c->slot->gpu_offset_ns));
         fr_nccl_touch(s);
     }
     if (f->mode == FR_MODE_KERNEL) {

@@ -155,6 +155,15 @@ void fr_nccl_ce_start(struct fr_nccl_comm *c, const struct fr_nccl_ce_coll_v6 *d
 
 /* --- times --- */
 
+static void show_offset(struct fr_nccl_comm *c, int64_t offset)
+{
+    struct fr_seg_comm *p2p = __atomic_load_n(&c->p2p, __ATOMIC_ACQUIRE);
+
+    fr_store(&c->slot->gpu_offset_ns, offset ? offset : 1);
+    if (p2p)
+        fr_store(&p2p->gpu_offset_ns, offset ? offset : 1);
+}
+
 /* Begin a new window: what the last one found is the offset now. */
 static void turn_window(struct fr_nccl_comm *c, uint64_t t)
 {
@@ -162,7 +171,7 @@ static void turn_window(struct fr_nccl_comm *c, uint64_t t)
 
     if (found != INT64_MAX) {
         fr_store(&c->offset, found ? found : 1);
-        fr_store(&c->slot->gpu_offset_ns, found ? found : 1);
+        show_offset(c, found);
     }
     fr_store(&c->offset_now, INT64_MAX);
     fr_store(&c->ref_ns, fr_mono_ns());
@@ -203,7 +212,7 @@ int fr_nccl_times_hold(struct fr_nccl_comm *c, uint64_t t, uint64_t t_enq, uint6
         seen = off;
         if (!best || off < best) {
             fr_store(&c->offset, off ? off : 1);
-            fr_store(&c->slot->gpu_offset_ns, off ? off : 1);
+            show_offset(c, off);
         }
     }
     if (!best || seen < best)

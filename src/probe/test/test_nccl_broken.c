@@ -276,7 +276,7 @@ static void play_threads(void)
     int all;
 
     for (int i = 0; i < THREADS; i++) {
-        char name[8];
+        char name[16];
 
         snprintf(name, sizeof name, "t%d", i);
         w[i].number = i;
@@ -307,7 +307,7 @@ static void play_threads(void)
     }
     CHECK(total + r.lost + reader_dropped(&r) == THREADS * CALLS);
     for (int i = 0; i < THREADS; i++) {
-        char name[8];
+        char name[16];
 
         snprintf(name, sizeof name, "t%d", i);
         CHECK(got[i] > CALLS / 2);
