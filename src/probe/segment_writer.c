@@ -16,6 +16,10 @@
 #define RENAME_NOREPLACE 1
 #endif
 
+#ifndef FR_PROBE_LIBRARY
+#define FR_PROBE_LIBRARY FR_LIBRARY_MARKS /* with or without the MPI shim */
+#endif
+
 struct fr_probe fr_probe;
 
 /* Silent unless asked: a probe that cannot work must not be noticed by the job. */
@@ -203,6 +207,7 @@ static void lay_out(struct fr_seg_header *h)
     h->lane_count = FR_SEG_LANES;
     h->total_bytes = h->lane_off + (uint64_t)h->lane_bytes * h->lane_count;
     h->level = fr_probe.level;
+    h->libraries = FR_PROBE_LIBRARY;
     h->clock = choose_clock();
     clock_gettime(CLOCK_REALTIME, &unix_now);
     h->start_unix_ns = (int64_t)unix_now.tv_sec * 1000000000 + unix_now.tv_nsec;
@@ -301,6 +306,13 @@ static int attach(const char *path, const struct fr_seg_header *mine)
         h->comm_bytes != mine->comm_bytes || h->pid != mine->pid) { /* of another release */
         munmap(h, mine->total_bytes);
         errno = EPROTO;
+        return -1;
+    }
+    /* Two of a kind would write the same words: the second one stays out. */
+    if (__atomic_fetch_or(&h->libraries, (uint32_t)FR_PROBE_LIBRARY, __ATOMIC_ACQ_REL) &
+        FR_PROBE_LIBRARY) {
+        munmap(h, mine->total_bytes);
+        errno = EEXIST;
         return -1;
     }
     if (fr_probe.level > h->level)

@@ -72,6 +72,9 @@ enum fr_seg_source {
     FR_SOURCE_GLOO = 8
 }; /* bits */
 
+/* Libraries that can write one segment beside each other: each has words of its own. */
+enum fr_seg_library { FR_LIBRARY_MARKS = 1, FR_LIBRARY_NCCL = 2 };
+
 enum fr_record_flag {
     FR_REC_NONBLOCKING =
         1, /* t_enq is the call, t_start the same; t_end was seen in Wait or Test */
@@ -254,6 +257,8 @@ struct fr_seg_header {
     int32_t grid_index[8], grid_size[8]; /* by enum fullrank_dim, size 0: not told */
     uint64_t plan_first_step, plan_total_steps, plan_checkpoint_every, plan_last_checkpoint;
     double plan_tokens_per_step, plan_flops_per_step, plan_peak_flops_per_rank;
+    uint32_t libraries; /* enum fr_seg_library bits that have it mapped; one of a kind */
+    uint32_t pad;
 };
 
 _Static_assert(sizeof(struct fr_record) == 64, "a record is one cache line");
