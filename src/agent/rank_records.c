@@ -182,7 +182,7 @@ static void tell_step(struct fr_rank *r, struct fr_outbox *ob, const struct fr_s
         s->count = g->count;
         s->bytes = g->bytes;
         s->duration_ns = g->duration_ns;
-        s->min_ns = g->min_ns;
+        s->min_ns = g->min_ns == UINT64_MAX ? 0 : g->min_ns; /* none had an end */
     }
     if (whole && f->kept)
         fr_outbox_records(ob, f->records, f->nrecords);
