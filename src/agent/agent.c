@@ -55,6 +55,7 @@ static void on_tick(uv_timer_t *t)
 
     a->tools.now_ns = now;
     fr_watch_tick(a, now);
+    fr_levels_tick(&a->levels, now);
     for (struct fr_rank *r = a->ranks; r; r = r->next)
         drain_rank(a, r, now);
     fr_ras_watch_tick(a, now);
@@ -181,6 +182,7 @@ static int start(struct fr_agent *a, struct fr_err *err)
                                    .timeout_s = a->opt.timeout_s,
                                    .notify = notify,
                                    .arg = a};
+    struct fr_err levels = FR_ERR_INIT;
     int rc;
 
     a->dir_fd = -1;
@@ -192,6 +194,8 @@ static int start(struct fr_agent *a, struct fr_err *err)
     rc = make_probe_dir(a->opt.probe_dir, err);
     if (rc < 0)
         return rc;
+    if (fr_levels_open(&a->levels, a->opt.probe_dir, &levels) != 0)
+        fr_log(FR_LOG_WARNING, "agent.no_levels", "reason=\"%s\"", levels.text);
     rc = FR_SENSOR_PRESSURE.open(&(struct fr_sense_target){"", 0}, &a->pressure, err);
     if (rc < 0)
         return rc;
@@ -217,6 +221,7 @@ static void finish(struct fr_agent *a)
 
     for (struct fr_rank *r = a->ranks; r; r = r->next)
         drain_rank(a, r, now);
+    fr_levels_close(&a->levels, a->nranks ? NULL : a->opt.probe_dir);
     fr_report_make(a, now);
     if (fr_sender_stop(a->sender, FR_AGENT_DRAIN_LIMIT_S) != 0 || a->working)
         _exit(0); /* a thread hangs in a request, or a test runs: nothing of them is waited for */

@@ -21,6 +21,7 @@
 #include <time.h>
 #include <uv.h>
 
+#include "agent/levels.h"
 #include "agent/orders.h"
 #include "agent/outbox.h"
 #include "agent/rank.h"
@@ -71,6 +72,8 @@ struct fr_agent {
     uint64_t seen[FR_AGENT_SEEN];
     size_t nseen; /* counts up */
     int working;  /* jobs on worker threads */
+
+    struct fr_levels levels;
 
     uint64_t instance, seq, interval_ns, report_at_ns;
     bool want_full;

@@ -217,6 +217,25 @@ static void start_test(struct fr_agent *a, const struct fr_command *cmd)
     a->working++;
 }
 
+static bool is_asked(const struct fr_command *c, int32_t rank)
+{
+    for (size_t i = 0; i < c->nranks; i++)
+        if (rank >= 0 && c->ranks[i] == (uint32_t)rank)
+            return true;
+    return c->nranks == 0;
+}
+
+/* Ask the probes of admitted ranks for another level; each goes back by itself. */
+static void start_look(struct fr_agent *a, const struct fr_command *c)
+{
+    uint64_t until = fr_mono_ns() + (uint64_t)(c->seconds * 1e9);
+
+    for (const struct fr_rank *r = a->ranks; r; r = r->next)
+        if (r->state == FR_RANK_LIVE && r->claims.epoch == c->epoch &&
+            strcmp(r->claims.job, c->job) == 0 && is_asked(c, r->claims.rank))
+            fr_levels_set(&a->levels, r->pid, c->probe_level, until);
+}
+
 /* The controller repeats a command until its answer has arrived: each is done once. */
 void fr_command_start(struct fr_agent *a, const struct fr_command *c)
 {
@@ -228,6 +247,8 @@ void fr_command_start(struct fr_agent *a, const struct fr_command *c)
     a->seen[a->nseen++ % FR_AGENT_SEEN] = c->id;
     if (c->kind == FR_COMMAND_COLLECT)
         start_collect(a, c);
+    else if (c->kind == FR_COMMAND_LOOK)
+        start_look(a, c);
     else
         start_test(a, c);
 }

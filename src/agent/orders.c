@@ -77,6 +77,19 @@ static int copy_command(const Fullrank__Command *from, struct fr_command *c, str
         if (copy_name(c->level, sizeof c->level, from->test->level) != 0)
             return fr_fail(err, -EPROTO, "command %llu: bad level", (unsigned long long)from->id);
         return 1;
+    case FULLRANK__COMMAND__WHAT_LOOK:
+        c->kind = FR_COMMAND_LOOK;
+        c->epoch = from->look->epoch;
+        c->probe_level = from->look->level;
+        c->seconds = from->look->seconds;
+        if (copy_name(c->job, sizeof c->job, from->look->job) != 0 || c->probe_level > 3 ||
+            !(c->seconds >= 0 && c->seconds <= 3600) || from->look->n_ranks > FR_ORDERS_LOOKS)
+            return fr_fail(err, -EPROTO, "command %llu: bad job name, level, time or ranks",
+                           (unsigned long long)from->id);
+        c->nranks = from->look->n_ranks;
+        for (size_t i = 0; i < c->nranks; i++)
+            c->ranks[i] = from->look->ranks[i];
+        return 1;
     default:
         return 0;
     }

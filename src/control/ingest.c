@@ -329,6 +329,7 @@ static void take_now(struct fr_ctl *c, struct fr_cnode *n, struct fr_cjob *j, ui
                            .seq = m->seq,
                            .bytes = m->bytes,
                            .peer = m->peer,
+                           .blind = m->blind,
                            .observed_ns = observed_ns};
 
     k->now_op = m->op;

@@ -134,6 +134,7 @@ struct fr_obs_now {
     struct fr_comm_key comm; /* members_hash 0: none */
     uint64_t seq, bytes;
     int32_t peer; /* p2p: job rank, -1: any or none */
+    bool blind;   /* whether the operation has ended cannot be seen (GPU without kernel events) */
     uint64_t observed_ns;
 };
 void fr_judge_now(struct fr_judge *j, uint32_t rank, const struct fr_obs_now *o);

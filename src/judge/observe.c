@@ -363,8 +363,14 @@ void fr_judge_progress(struct fr_judge *j, uint32_t rank, struct fr_comm_key key
         fr_judge_note_move(j, r, o->enqueued_ns);
     if (o->completed > m->completed)
         fr_judge_note_move(j, r, o->completed_ns);
-    *m = (struct member){o->enqueued, o->completed, o->bytes, o->enqueued_ns,
-                         o->op,       o->dtype,     m->freed};
+    *m = (struct member){.enqueued = o->enqueued,
+                         .started = o->started,
+                         .completed = o->completed,
+                         .bytes = o->bytes,
+                         .enqueued_ns = o->enqueued_ns,
+                         .op = o->op,
+                         .dtype = o->dtype,
+                         .freed = m->freed};
 }
 
 void fr_judge_now(struct fr_judge *j, uint32_t rank, const struct fr_obs_now *o)

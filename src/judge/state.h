@@ -69,8 +69,8 @@ struct rank {
     uint32_t nlate;
 };
 
-struct member { /* of a communicator: how far one rank is */
-    uint64_t enqueued, completed, bytes;
+struct member {                                   /* of a communicator: how far one rank is */
+    uint64_t enqueued, started, completed, bytes; /* started: entered; a GPU's launches run ahead */
     uint64_t enqueued_ns;
     uint32_t op, dtype;
     bool freed;
