@@ -246,7 +246,7 @@ static int do_empty_dict(struct machine *m, const struct op_arg *arg)
 
 static int do_append(struct machine *m, const struct op_arg *arg)
 {
-    size_t from;
+    size_t from = 0;
     int rc = top_values(m, 2, &from);
 
     (void)arg;
@@ -255,7 +255,7 @@ static int do_append(struct machine *m, const struct op_arg *arg)
 
 static int do_appends(struct machine *m, const struct op_arg *arg)
 {
-    size_t from;
+    size_t from = 0;
     int rc = pop_mark(m, &from);
 
     (void)arg;
@@ -264,7 +264,7 @@ static int do_appends(struct machine *m, const struct op_arg *arg)
 
 static int do_setitem(struct machine *m, const struct op_arg *arg)
 {
-    size_t from;
+    size_t from = 0;
     int rc = top_values(m, 3, &from);
 
     (void)arg;
@@ -273,7 +273,7 @@ static int do_setitem(struct machine *m, const struct op_arg *arg)
 
 static int do_setitems(struct machine *m, const struct op_arg *arg)
 {
-    size_t from;
+    size_t from = 0;
     int rc = pop_mark(m, &from);
 
     (void)arg;
@@ -282,7 +282,7 @@ static int do_setitems(struct machine *m, const struct op_arg *arg)
 
 static int do_tuple(struct machine *m, const struct op_arg *arg)
 {
-    size_t from;
+    size_t from = 0;
     int rc = pop_mark(m, &from);
 
     (void)arg;
@@ -291,7 +291,7 @@ static int do_tuple(struct machine *m, const struct op_arg *arg)
 
 static int tuple_of(struct machine *m, size_t count)
 {
-    size_t from;
+    size_t from = 0;
     int rc = top_values(m, count, &from);
 
     return rc < 0 ? rc : tuple_from(m, from);
@@ -317,7 +317,7 @@ static int do_tuple3(struct machine *m, const struct op_arg *arg)
 
 static int remember(struct machine *m, uint64_t place)
 {
-    size_t from;
+    size_t from = 0;
     int rc = top_values(m, 1, &from);
 
     if (rc < 0)

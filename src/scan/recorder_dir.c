@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* recorder_dir.c - find the dumps of a job in a folder; see recorder.h */
+#define _XOPEN_SOURCE 700 /* nftw */
 #include <ctype.h>
 #include <errno.h>
 #include <ftw.h>
@@ -22,7 +23,7 @@ struct file {
     int32_t rank;
     int64_t mtime;
     int fault; /* reading it failed */
-    char why[200];
+    char why[sizeof(((struct fr_err *)0)->text)];
 };
 
 struct files {
@@ -120,8 +121,10 @@ static void read_file(struct fr_recorder *rec, struct file *f)
     if (rc == -EEXIST)
         return; /* an older file of that rank, of an earlier attempt or another group of files */
     f->fault = rc < 0;
-    if (rc < 0)
-        snprintf(f->why, sizeof f->why, "%s: %s", last_part(f->path), err.text);
+    if (rc < 0) {
+        fr_fail_in(&err, rc, "%s", last_part(f->path));
+        memcpy(f->why, err.text, sizeof f->why);
+    }
 }
 
 /* A file that cannot be read is a dump when a readable one is named like it, or when nothing at all
