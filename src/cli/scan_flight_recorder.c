@@ -61,6 +61,7 @@ static void write_culprit(struct fr_jsonw *w, const struct fr_recorder *rec,
     fr_jsonw_str(w, "rule", fr_stuck_rule_name(c->rule));
     write_group(w, rec, c->group);
     write_sequence(w, c->sequence);
+    fr_jsonw_num(w, "confidence", c->confidence);
     fr_jsonw_str(w, "evidence", c->evidence);
     fr_jsonw_end_obj(w);
 }

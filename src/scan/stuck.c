@@ -19,6 +19,10 @@
 #include "base/xalloc.h"
 
 #define NO_SEQ INT64_MAX
+/* A rank without a dump is suspect by its silence alone, less so when others explain the wait. */
+#define CONFIDENCE             0.9
+#define CONFIDENCE_MISSING     0.7
+#define CONFIDENCE_MISSING_TOO 0.4
 
 static const char *const RULES[FR_STUCK_RULES] = {
     [FR_STUCK_NONE] = "none",
@@ -203,7 +207,8 @@ static struct fr_stuck_culprit *name_rank(struct picture *pc, struct fr_stuck *s
         s->culprits = fr_xreallocarray(s->culprits, s->culprits_cap, sizeof *s->culprits);
     }
     c = &s->culprits[s->nculprits++];
-    *c = (struct fr_stuck_culprit){.rank = rank, .rule = rule, .group = group, .sequence = seq};
+    *c = (struct fr_stuck_culprit){
+        .rank = rank, .rule = rule, .group = group, .sequence = seq, .confidence = CONFIDENCE};
     pc->named[rank] = 1;
     s->state = FR_STUCK_NAMED;
     return c;
@@ -487,7 +492,7 @@ static void rule_behind(struct picture *pc, struct fr_stuck *s)
 
         for (uint32_t i = 0; p->stuck && i < p->n; i++) {
             struct member *m = &p->m[i];
-            uint32_t left = 0, entered = 0, with = 0;
+            uint32_t left = 0, known = 0, entered = 0, with = 0;
             const struct member *first = NULL;
             struct fr_stuck_culprit *c;
 
@@ -497,13 +502,14 @@ static void rule_behind(struct picture *pc, struct fr_stuck *s)
             for (uint32_t k = 0; k < p->n; k++) {
                 bool in = p->m[k].enqueued >= m->oldest;
 
+                known += p->m[k].known;
                 entered += in;
                 left += in && p->m[k].oldest > m->oldest;
                 if (in && p->m[k].oldest > m->oldest && !first)
                     first = &p->m[k];
                 with += in && p->m[k].oldest <= m->oldest;
             }
-            if (entered < p->n || left == 0 || left < with)
+            if (entered < known || left == 0 || left < with)
                 continue;
             pc->behind[m->rank] = 1;
             c = name_rank(pc, s, m->rank, FR_STUCK_OLDEST_INCOMPLETE, g, m->oldest);
@@ -651,9 +657,21 @@ static void rule_ends(struct picture *pc, struct fr_stuck *s)
 
 /* --- who left no dump --- */
 
+/* A member whose dump is there keeps the others in this operation. */
+static bool is_explained(const struct picture *pc, uint32_t g, int64_t seq)
+{
+    const struct place *p = &pc->places[g];
+
+    for (uint32_t i = 0; i < p->n; i++)
+        if (keeps(pc, &p->m[i], seq, false) != FR_STUCK_NONE)
+            return true;
+    return false;
+}
+
 static void name_missing(struct picture *pc, struct fr_stuck *s, uint32_t g, const struct member *r)
 {
     const struct place *p = &pc->places[g];
+    bool explained = is_explained(pc, g, r->oldest);
 
     for (uint32_t i = 0; i < p->n; i++) {
         struct fr_stuck_culprit *c;
@@ -665,11 +683,12 @@ static void name_missing(struct picture *pc, struct fr_stuck *s, uint32_t g, con
             if (pc->rec->faults[k].rank == p->m[i].rank)
                 why = pc->rec->faults[k].text;
         c = name_rank(pc, s, p->m[i].rank, FR_STUCK_NO_DUMP, g, r->oldest);
-        snprintf(
-            c->evidence, sizeof c->evidence,
-            "rank %d waits in %s %lld, in which every member with a dump is; this one left %s%s",
-            (int)r->rank, op_name(pc, r->at), (long long)r->oldest,
-            why ? "one that cannot be read: " : "none", why ? why : "");
+        c->confidence = explained ? CONFIDENCE_MISSING_TOO : CONFIDENCE_MISSING;
+        snprintf(c->evidence, sizeof c->evidence,
+                 "rank %d waits in %s %lld, %s; this member left %s%s", (int)r->rank,
+                 op_name(pc, r->at), (long long)r->oldest,
+                 explained ? "for others, too" : "in which every member with a dump is",
+                 why ? "a dump that cannot be read: " : "no dump", why ? why : "");
     }
 }
 
@@ -681,8 +700,7 @@ static void rule_no_dump(struct picture *pc, struct fr_stuck *s)
         for (uint32_t i = 0; pc->places[g].stuck && i < pc->places[g].n; i++) {
             struct member *m = &pc->places[g].m[i];
 
-            if (m->oldest != NO_SEQ && m->order == pc->eldest[m->rank] && !pc->named[m->rank] &&
-                !has_edge(pc, m->rank, false))
+            if (m->oldest != NO_SEQ && m->order == pc->eldest[m->rank])
                 name_missing(pc, s, g, m);
         }
     /* a rank that waits point to point for one without a dump, when nothing else was found */
@@ -695,6 +713,7 @@ static void rule_no_dump(struct picture *pc, struct fr_stuck *s)
                 fr_recorder_dump(pc->rec, e->peer))
                 continue;
             c = name_rank(pc, s, e->peer, FR_STUCK_NO_DUMP, e->group, -1);
+            c->confidence = CONFIDENCE_MISSING;
             snprintf(c->evidence, sizeof c->evidence,
                      "rank %d waits for it in a point-to-point operation, and it left no dump",
                      (int)pc->rec->dumps[i].rank);
@@ -707,6 +726,8 @@ static int by_culprit(const void *a, const void *b)
 {
     const struct fr_stuck_culprit *x = a, *y = b;
 
+    if (x->confidence != y->confidence)
+        return x->confidence > y->confidence ? -1 : 1;
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 

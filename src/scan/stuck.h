@@ -6,8 +6,8 @@
  * in place of a running job: dumps hold several operations under way at once and no state of the
  * process, which the judge's observations cannot carry. Pure: no input, no output, no clock.
  *
- * no_dump:            a rank left no readable dump, and others wait in an operation that nobody
- *                     else explains.
+ * no_dump:            a rank left no readable dump, and others wait in an operation of a group that
+ *                     it is a member of. Silence is evidence, with less confidence than the rest.
  * mismatch:           ranks are in different operations (or sizes, or types) at one sequence.
  * never_entered:      a member has not entered the oldest operation that others wait in, and waits
  *                     for nobody itself.
@@ -64,7 +64,7 @@ struct fr_stuck_group { /* a group with an operation that does not end */
 
 struct fr_stuck {
     enum fr_stuck_state state;
-    struct fr_stuck_culprit *culprits; /* rising rank */
+    struct fr_stuck_culprit *culprits; /* most certain first, then rising rank */
     size_t nculprits, culprits_cap;
     struct fr_stuck_group *groups; /* oldest operation of their ranks first */
     size_t ngroups;
