@@ -50,8 +50,9 @@ enum fr_stuck_state {
 struct fr_stuck_culprit {
     int32_t rank;
     enum fr_stuck_rule rule;
-    uint32_t group;                         /* index in the recorder, UINT32_MAX: none */
-    int64_t sequence;                       /* of the operation that others wait in, -1: none */
+    uint32_t group;   /* index in the recorder, UINT32_MAX: none */
+    int64_t sequence; /* of the operation that others wait in, -1: none */
+    double confidence;
     char evidence[FR_STUCK_EVIDENCE_BYTES]; /* one sentence */
 };
 
