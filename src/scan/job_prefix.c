@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job_prefix.c - see job_prefix.h: one function a kind of prefix, asked in turn until none fits */
+#define _GNU_SOURCE /* memmem */
 #include "scan/job_prefix.h"
 
 #include <ctype.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job_rules.c - see job_rules.h */
+#define _GNU_SOURCE /* memmem */
 #include "scan/job_rules.h"
 
 #include <ctype.h>
@@ -10,14 +11,15 @@
 
 #include "base/xalloc.h"
 
-#define WAYS_MAX    256  /* plain patterns of one row */
-#define TOKENS_MAX  24   /* of a plain pattern */
-#define TEXT_MAX    400  /* bytes of a plain pattern */
-#define SPAN_MAX    4096 /* what {} stands for at most */
-#define TRIES_MAX   256  /* places where a pattern is tried in a line, and steps back within it */
-#define CANDIDATES  64   /* patterns tried for a line */
-#define STRETCH_MAX 64
-#define NODES_MAX   (1u << 18)
+#define WAYS_MAX     256  /* plain patterns of one row */
+#define TOKENS_MAX   24   /* of a plain pattern */
+#define TEXT_MAX     400  /* bytes of a plain pattern */
+#define SPAN_MAX     4096 /* what {} stands for at most */
+#define TRIES_MAX    256  /* places where a pattern is tried in a line, and steps back within it */
+#define CANDIDATES   256  /* patterns tried for a line */
+#define STRETCH_MAX  64
+#define PATTERNS_MAX 16384u
+#define NODES_MAX    (1u << 18)
 
 static const char *const ROLES[] = {"cause", "origin", "pair", "victim", "weak", "note", "ignore"};
 
@@ -620,8 +622,8 @@ int fr_job_rules_match(const struct fr_job_rules *r, const char *text, size_t n,
                        struct fr_job_match *ret)
 {
     uint32_t candidates[CANDIDATES], at = 0;
-    uint64_t
-        seen[PATTERNS_MAX / 64]; /* cleared when the first text is found: most lines have none */
+    /* cleared when the first text is found: most lines have none */
+    uint64_t seen[PATTERNS_MAX / 64];
     size_t have = 0;
     bool clear = false;
 
