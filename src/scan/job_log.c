@@ -328,18 +328,22 @@ static void judge(struct fr_job_log *log, const char *p, size_t n, uint64_t numb
     struct fr_job_prefix pre;
     struct fr_job_match m;
     struct fr_job_finding f;
+    bool read;
+    int fits;
 
-    fr_job_prefix_read(p, n, &pre);
-    if (pre.message || n == 0)
-        log->speaker_lines = 0;
-    else if (log->speaker_lines)
-        log->speaker_lines--;
+    fits = fr_job_rules_match(log->rules, p, n, &pre, &read, &m);
+    if (!read && (log->speaker_lines || log->block_lines))
+        fr_job_prefix_read(p, n, &pre);
+    if (log->speaker_lines)
+        log->speaker_lines = pre.message || n == 0 ? 0 : log->speaker_lines - 1;
     if (log->block_lines)
         read_block(log, p + pre.message, n - pre.message);
-    if (pre.nccl)
-        learn_rank(log, &pre, p + pre.message, n - pre.message);
-    if (!fr_job_rules_match(log->rules, p, n, pre.message, &m) || m.rule->is.role == FR_JOB_IGNORE)
+    if (!fits || m.rule->is.role == FR_JOB_IGNORE)
         return;
+    if (m.rule->is.role == FR_JOB_LEARN) {
+        learn_rank(log, &pre, p + pre.message, n - pre.message);
+        return;
+    }
     if (m.rule->is.role == FR_JOB_OPEN || m.rule->is.role == FR_JOB_CLOSE) {
         if (m.rule->is.role == FR_JOB_OPEN)
             memcpy(log->stretch, m.rule->id, sizeof log->stretch);

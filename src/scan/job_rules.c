@@ -311,8 +311,10 @@ static const char *read_row(struct fr_job_rules *r, const char *p, const char *e
         return "too many rows";
     row = &r->rows[r->nrows];
     *row = (struct fr_job_rule){0};
-    if (strcmp(first, "open") == 0 || strcmp(first, "close") == 0) {
-        row->is.role = first[0] == 'o' ? FR_JOB_OPEN : FR_JOB_CLOSE;
+    if (strcmp(first, "open") == 0 || strcmp(first, "close") == 0 || strcmp(first, "learn") == 0) {
+        row->is.role = first[0] == 'o'   ? FR_JOB_OPEN
+                       : first[0] == 'c' ? FR_JOB_CLOSE
+                                         : FR_JOB_LEARN;
         word(&p, end, row->id, sizeof row->id);
     } else {
         memcpy(row->id, first, sizeof row->id);
@@ -618,8 +620,8 @@ static int by_index(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-int fr_job_rules_match(const struct fr_job_rules *r, const char *text, size_t n, size_t message,
-                       struct fr_job_match *ret)
+int fr_job_rules_match(const struct fr_job_rules *r, const char *text, size_t n,
+                       struct fr_job_prefix *pre, bool *ret_read, struct fr_job_match *ret)
 {
     uint32_t candidates[CANDIDATES], at = 0;
     /* cleared when the first text is found: most lines have none */
@@ -644,12 +646,16 @@ int fr_job_rules_match(const struct fr_job_rules *r, const char *text, size_t n,
                 *set |= bit;
             }
     }
+    *ret_read = have > 0;
+    if (have == 0)
+        return 0;
+    fr_job_prefix_read(text, n, pre);
     if (have > 1)
         qsort(candidates, have, sizeof candidates[0], by_index);
     for (size_t i = 0; i < have; i++) {
         const struct pattern *pt = &r->patterns[candidates[i]];
 
-        if (pattern_fits(pt, text, n, message, ret)) {
+        if (pattern_fits(pt, text, n, pre->message, ret)) {
             ret->rule = &r->rows[pt->row];
             return 1;
         }

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "scan/job_prefix.h"
 
 #define FR_JOB_ROWS_MAX  4096u
 #define FR_JOB_RULES_MAX (1u << 20) /* bytes of a rules file */
@@ -33,7 +34,8 @@ enum fr_job_role { /* the lower, the nearer to the cause */
                    FR_JOB_NOTE,
                    FR_JOB_IGNORE,
                    FR_JOB_OPEN, /* begins a stretch of the log */
-                   FR_JOB_CLOSE
+                   FR_JOB_CLOSE,
+                   FR_JOB_LEARN /* tells the rank of a process */
 };
 
 struct fr_job_verdict {
@@ -68,10 +70,10 @@ int fr_job_rules_new(const char *own, size_t own_n, const char *own_name, struct
                      struct fr_err *err);
 void fr_job_rules_free(struct fr_job_rules *rules);
 
-/* The first row that fits the text; message is where it begins behind its prefixes. 1 with *ret, or
- * 0. */
-int fr_job_rules_match(const struct fr_job_rules *rules, const char *text, size_t n, size_t message,
-                       struct fr_job_match *ret);
+/* The first row that fits the text. 1 with *ret, or 0. *pre is read (job_prefix.h) when a text of
+ * the table occurs at all, which most lines have none of; *ret_read says whether. */
+int fr_job_rules_match(const struct fr_job_rules *rules, const char *text, size_t n,
+                       struct fr_job_prefix *pre, bool *ret_read, struct fr_job_match *ret);
 /* What a signature means inside of a stretch, NULL: nothing else. */
 const struct fr_job_within *fr_job_rules_within(const struct fr_job_rules *rules,
                                                 const char *stretch, const char *signature);
