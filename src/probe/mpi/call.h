@@ -230,6 +230,8 @@ static inline struct fr_request *waits_look(struct waits *w)
         w->anyone |= q->op == FR_OP_RECV && q->peer < 0;
         if (q->active && (!oldest || q->t_enq <= oldest->t_enq))
             oldest = q;
+        if (fr_unlikely(fr_mpi.multiple) && !(q->flags & FR_REC_PERSISTENT))
+            fr_request_hide(id);
     }
     return oldest;
 }
@@ -259,6 +261,21 @@ static inline int named_at(const int *which, int n, int pos, int first)
     return -1;
 }
 
+/* The call left this request as it was. */
+static inline void waits_keep(const struct waits *w, uint32_t id)
+{
+    const struct fr_request *q = fr_request_at(id);
+
+    if (fr_unlikely(fr_mpi.multiple) && !(q->flags & FR_REC_PERSISTENT))
+        fr_request_show(id, waits_at(w, q->pos));
+}
+
+static inline void waits_keep_all(const struct waits *w)
+{
+    for (uint32_t id = w->first; id != FR_NO_REQUEST; id = fr_request_at(id)->next)
+        waits_keep(w, id);
+}
+
 /* End what the call completed. `which` (n of them, counted from `first`) names them where the
  * call does; NULL: all. A request that is no more is complete; a persistent one stays and has to
  * be named. `statuses` name the senders, or are NULL: one in all, or one a request, in the order of
@@ -275,11 +292,21 @@ static inline void waits_end(struct fr_call *k, struct waits *w, uint64_t t1, in
         if (!q->active)
             continue;
         if (waits_at(w, q->pos) != fr_mpi.request_null &&
-            !((q->flags & FR_REC_PERSISTENT) && place >= 0))
+            !((q->flags & FR_REC_PERSISTENT) && place >= 0)) {
+            waits_keep(w, id);
             continue;
+        }
         fr_request_end(id, k->lane, t1, rc != MPI_SUCCESS,
                        !statuses || place < 0 ? -1 : statuses[one_status ? 0 : place].MPI_SOURCE);
     }
+}
+
+/* MPI_Request_free frees a prepared one's handle, too. */
+static inline void request_freeing(struct waits *w)
+{
+    waits_look(w);
+    if (fr_unlikely(fr_mpi.multiple) && w->first != FR_NO_REQUEST)
+        fr_request_hide(w->first);
 }
 
 /* MPI_Request_free: what it stood for goes on, but nobody will see its end. */

@@ -421,8 +421,12 @@ FUNCTION(testsome, TESTSOME, MPI_Fint *n, MPI_Fint *r, MPI_Fint *count, MPI_Fint
 
 FUNCTION(request_free, REQUEST_FREE, MPI_Fint *r, MPI_Fint *ierr)
 {
-    LOOK(r, 1);
-    (void)oldest;
+    struct fr_call k;
+    struct waits w = {.f = r, .n = 1};
+    int on = fr_call_begin(&k);
+
+    if (fr_likely(on))
+        request_freeing(&w);
     REAL(request_free)(r, ierr);
     if (fr_likely(on)) {
         uint64_t t1 = fr_ticks();

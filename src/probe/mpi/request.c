@@ -5,8 +5,9 @@
  * A fixed table of buckets of eight keys (one cache line), two buckets a key, no lock: a
  * slot is reserved with one exchange (with one store while MPI is not called by several threads
  * at once), filled, and shown by storing its key with release, which pairs with the
- * acquire in find(). MPI itself forbids two threads to complete one request. What finds no
- * room is counted as dropped and taken for complete at once.
+ * acquire in find(). MPI itself forbids two threads to complete one request; while one may be
+ * completing it, the slot is reserved without a key. What finds no room is counted as dropped and
+ * taken for complete at once.
  */
 #include "probe/mpi/shim.h"
 
@@ -122,6 +123,16 @@ void fr_request_add(MPI_Request request, const struct fr_request *q, struct fr_l
 void fr_request_remove(uint32_t id)
 {
     __atomic_store_n(&keys[id], 0, __ATOMIC_RELEASE);
+}
+
+void fr_request_hide(uint32_t id)
+{
+    __atomic_store_n(&keys[id], RESERVED, __ATOMIC_RELEASE);
+}
+
+void fr_request_show(uint32_t id, MPI_Request request)
+{
+    __atomic_store_n(&keys[id], (uintptr_t)request, __ATOMIC_RELEASE);
 }
 
 void fr_request_start(uint32_t id, uint64_t t)

@@ -206,6 +206,10 @@ uint32_t fr_request_find(MPI_Request key) FR_HIDDEN;
 void fr_request_start(uint32_t id, uint64_t t) FR_HIDDEN;
 void fr_request_end(uint32_t id, struct fr_lane *l, uint64_t t, int failed, int source) FR_HIDDEN;
 void fr_request_remove(uint32_t id) FR_HIDDEN;
+/* While a thread is in the call that may end a request, its entry has no key: MPI may give the
+ * handle to another thread's request before the call returns. */
+void fr_request_hide(uint32_t id) FR_HIDDEN;
+void fr_request_show(uint32_t id, MPI_Request key) FR_HIDDEN; /* it was not ended */
 struct fr_request *fr_request_at(uint32_t id) FR_HIDDEN;
 /* The running collectives of a communicator but `seq`: how many are followed, and their numbers
  * (the lowest, and those of the 64 behind it as done_mask counts them). Looks at the whole table.

@@ -381,6 +381,8 @@ FR_EXPORT int MPI_Test(MPI_Request *r, int *flag, MPI_Status *status)
 
         if (*flag)
             waits_end(&k, &w, t1, rc, NULL, 0, 0, status, 1);
+        else
+            waits_keep_all(&w);
         fr_lane_leave_quietly(k.lane, k.t0, t1);
     }
     return rc;
@@ -403,6 +405,8 @@ FR_EXPORT int MPI_Testall(int n, MPI_Request r[], int *flag, MPI_Status s[])
 
         if (*flag)
             waits_end(&k, &w, t1, rc, NULL, 0, 0, s == MPI_STATUSES_IGNORE ? NULL : s, 0);
+        else
+            waits_keep_all(&w);
         fr_lane_leave_quietly(k.lane, k.t0, t1);
     }
     return rc;
@@ -426,6 +430,8 @@ FR_EXPORT int MPI_Testany(int n, MPI_Request r[], int *index, int *flag, MPI_Sta
 
         if (*flag)
             waits_end(&k, &w, t1, rc, index, 1, 0, status, 1);
+        else
+            waits_keep_all(&w);
         fr_lane_leave_quietly(k.lane, k.t0, t1);
     }
     return rc;
@@ -459,7 +465,7 @@ FR_EXPORT int MPI_Request_free(MPI_Request *r)
     int rc, on = fr_call_begin(&k);
 
     if (fr_likely(on))
-        waits_look(&w);
+        request_freeing(&w);
     rc = fr_pmpi.Request_free(r);
     if (fr_likely(on)) {
         uint64_t t1 = fr_ticks();
