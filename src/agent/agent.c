@@ -3,7 +3,10 @@
 #define _GNU_SOURCE
 #include "agent/agent.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +58,7 @@ static void on_tick(uv_timer_t *t)
     fr_levels_tick(&a->levels, now);
     for (struct fr_rank *r = a->ranks; r; r = r->next)
         drain_rank(a, r, now);
+    fr_ras_watch_tick(a, now);
     if (a->outbox.urgent || now >= a->report_at_ns)
         fr_report_make(a, now);
     if (!a->stopping)
@@ -135,6 +139,26 @@ static void learn_node(struct fr_agent *a)
     a->rng.s = a->instance;
 }
 
+static void learn_addresses(struct fr_agent *a)
+{
+    struct ifaddrs *list = NULL;
+
+    if (getifaddrs(&list) != 0)
+        return;
+    for (const struct ifaddrs *i = list; i && a->naddresses < FR_AGENT_ADDRESSES; i = i->ifa_next) {
+        int family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
+        const void *p = family == AF_INET
+                            ? (void *)&((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr
+                            : (void *)&((struct sockaddr_in6 *)(void *)i->ifa_addr)->sin6_addr;
+
+        if ((family != AF_INET && family != AF_INET6) || (i->ifa_flags & IFF_LOOPBACK))
+            continue;
+        if (inet_ntop(family, p, a->address[a->naddresses], INET6_ADDRSTRLEN))
+            a->naddresses++;
+    }
+    freeifaddrs(list);
+}
+
 /* Ranks of any user put their files there: like /tmp. An existing folder keeps its mode. */
 static int make_probe_dir(const char *dir, struct fr_err *err)
 {
@@ -166,6 +190,7 @@ static int start(struct fr_agent *a, struct fr_err *err)
     a->interval_ns = (uint64_t)(a->opt.interval_s * 1e9);
     a->tools.outbox = &a->outbox;
     learn_node(a);
+    learn_addresses(a);
     rc = make_probe_dir(a->opt.probe_dir, err);
     if (rc < 0)
         return rc;
@@ -202,6 +227,7 @@ static void finish(struct fr_agent *a)
         _exit(0); /* a thread hangs in a request, or a test runs: nothing of them is waited for */
     a->sender = NULL;
     fr_watch_close(a);
+    fr_ras_watch_free(a);
     uv_close((uv_handle_t *)&a->tick, NULL);
     uv_close((uv_handle_t *)&a->news, NULL);
     uv_close((uv_handle_t *)&a->sigterm, NULL);

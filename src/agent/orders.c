@@ -67,6 +67,7 @@ static int copy_command(const Fullrank__Command *from, struct fr_command *c, str
         c->kind = FR_COMMAND_COLLECT;
         c->incident = from->collect->incident;
         c->epoch = from->collect->epoch;
+        c->dumps = from->collect->dumps;
         if (copy_name(c->job, sizeof c->job, from->collect->job) != 0)
             return fr_fail(err, -EPROTO, "command %llu: bad job name",
                            (unsigned long long)from->id);
@@ -108,6 +109,7 @@ static int copy_reply(const Fullrank__Reply *r, struct fr_orders *o, struct fr_e
     o->keep_log2 = r->keep_log2 > 63 ? 63 : r->keep_log2;
     o->burst_until = r->burst_until_step;
     o->interval_s = r->interval_s >= 0.02 && r->interval_s <= 60 ? r->interval_s : 0; /* NaN: 0 */
+    o->ras_poll_s = r->ras_poll_s >= 0.05 && r->ras_poll_s <= 3600 ? r->ras_poll_s : 0;
     snprintf(o->error, sizeof o->error, "%s", r->error);
     o->assignments = fr_xcalloc(r->n_assignments, sizeof *o->assignments);
     o->commands = fr_xcalloc(r->n_commands, sizeof *o->commands);

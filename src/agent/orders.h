@@ -43,6 +43,7 @@ struct fr_command {
     uint64_t id;
     enum fr_command_kind kind;
     uint64_t incident, epoch; /* collect; look: epoch */
+    bool dumps;               /* collect: ask processes for them */
     char job[FR_NAME_BYTES];
     char level[16];                  /* test */
     uint32_t probe_level;            /* look */
@@ -58,6 +59,7 @@ struct fr_orders {
     uint32_t keep_log2;
     uint64_t burst_until;
     double interval_s; /* 0: as before */
+    double ras_poll_s; /* 0: RAS is not asked */
     struct fr_assignment *assignments;
     size_t nassignments;
     struct fr_command *commands;

@@ -363,6 +363,21 @@ static void define_comm(struct fr_rank *r, const struct fr_seg_comm *c, struct f
     m->freed = c->freed != 0;
 }
 
+/* The slot was given away before its end was told: whoever had it was freed. */
+static void tell_freed(struct fr_rank *r, const struct fr_rank_comm *k, struct fr_outbox *ob)
+{
+    Fullrank__Comm *m = fr_outbox_comm(ob);
+
+    m->job = r->claims.job;
+    m->epoch = r->claims.epoch;
+    m->members_hash = k->members_hash;
+    m->instance = k->instance;
+    m->size = k->size;
+    m->name = (char *)"";
+    m->seen_by = (uint32_t)r->claims.rank;
+    m->freed = true;
+}
+
 static void report_comms(struct fr_rank *r, struct fr_outbox *ob, bool full)
 {
     int n = fr_segment_comms(r->segment, NULL);
@@ -375,7 +390,13 @@ static void report_comms(struct fr_rank *r, struct fr_outbox *ob, bool full)
 
         if (!c)
             continue;
-        known = !full && k->members_hash == c->members_hash && k->instance == c->instance;
+        known = k->members_hash == c->members_hash && k->instance == c->instance;
+        if (!known && k->members_hash && !k->freed)
+            tell_freed(r, k, ob);
+        if (known && k->freed)
+            continue; /* told once, also when everything is told: who forgot it may not learn of it
+                         again */
+        known = known && !full;
         if (!known || k->freed != (c->freed != 0))
             define_comm(r, c, ob);
         if (known && k->freed == (c->freed != 0) && k->enqueued == c->enqueued &&
@@ -385,6 +406,7 @@ static void report_comms(struct fr_rank *r, struct fr_outbox *ob, bool full)
             continue;
         k->members_hash = c->members_hash;
         k->instance = c->instance;
+        k->size = c->size;
         k->freed = c->freed != 0;
         k->enqueued = c->enqueued;
         k->started = c->started;

@@ -43,6 +43,7 @@ enum fr_rank_state {
 struct fr_rank_comm {
     uint64_t members_hash; /* defined to the controller when not 0 */
     uint32_t instance;     /* and which of that list: a slot may be given to another one */
+    uint32_t size;
     uint64_t enqueued, started, completed;
     uint32_t channels, proxies; /* sums: a change of them is news too */
     uint64_t seq_near;          /* to turn 32-bit sequence numbers into 64-bit ones */

@@ -49,10 +49,13 @@ struct fr_cli {
     bool yes, dry_run;
     /* run, supervise */
     const char *engine, *name, *mode, *level, *state_dir;
+    bool own_restarts, no_own_restarts;
     int64_t nodes, ranks_per_node, spares, max_attempts;
     /* inject */
     int64_t rank;
     double factor, for_s;
+    /* scan */
+    const char *rules;
     /* demo, report */
     const char *faults, *html, *web;
     int64_t seed, steps, repeat;
