@@ -577,9 +577,86 @@ static void findings_of_an_old_attempt_are_dropped_at_the_next_begin(void **stat
     fr_judge_free(j);
 }
 
+/* --- operations on a GPU: hosts have launched ahead --- */
+
+static void on_gpu(struct fr_judge *j, uint32_t rank, uint64_t enqueued, uint64_t started,
+                   uint64_t completed, bool blind)
+{
+    struct fr_comm_key key = {78, 0};
+
+    fr_judge_progress(j, rank, key,
+                      &(struct fr_obs_progress){.enqueued = enqueued,
+                                                .started = started,
+                                                .completed = completed,
+                                                .enqueued_ns = at(1),
+                                                .completed_ns = at(1),
+                                                .bytes = 4096,
+                                                .op = FR_OP_ALLREDUCE,
+                                                .dtype = FR_DTYPE_FLOAT32});
+    fr_judge_now(j, rank,
+                 &(struct fr_obs_now){.op = started > completed ? FR_OP_ALLREDUCE : FR_OP_NONE,
+                                      .since_ns = at(1),
+                                      .comm = key,
+                                      .seq = blind ? enqueued : completed + 1,
+                                      .bytes = 4096,
+                                      .peer = -1,
+                                      .blind = blind,
+                                      .observed_ns = at(1)});
+}
+
+static struct fr_judge *judge_with_gpus(uint32_t n)
+{
+    struct fr_judge *j = plain_judge(n);
+
+    fr_judge_comm(j, (struct fr_comm_key){78, 0}, n, NULL, 0, "dp"); /* NCCL tells no members */
+    return j;
+}
+
+static void a_rank_whose_gpu_has_not_come_is_named_though_its_host_launched_ahead(void **state)
+{
+    struct fr_judge *j = judge_with_gpus(4);
+    struct fr_finding f[8];
+    size_t n;
+
+    (void)state;
+    for (uint32_t r = 0; r < 4; r++)
+        on_gpu(j, r, 14, r == 2 ? 9 : 10, 9, false);
+    n = fr_judge_findings(j, at(6), f, 8);
+    assert_true(n >= 1);
+    assert_int_equal(f[0].kind, FR_FINDING_HANG);
+    assert_int_equal(f[0].rank, 2);
+    fr_judge_free(j);
+}
+
+static void where_no_end_is_visible_an_idle_job_is_no_hang_but_who_is_behind_is_named(void **state)
+{
+    struct fr_judge *j = judge_with_gpus(4);
+    struct fr_finding f[8];
+    size_t n;
+
+    (void)state;
+    for (uint32_t r = 0; r < 4; r++)
+        on_gpu(j, r, 14, 14, 0, true);
+    n = fr_judge_findings(j, at(6), f, 8);
+    for (size_t i = 0; i < n; i++)
+        assert_false(is_accusation(&f[i]));
+    fr_judge_free(j);
+
+    j = judge_with_gpus(4);
+    for (uint32_t r = 0; r < 4; r++)
+        on_gpu(j, r, r == 1 ? 13 : 14, r == 1 ? 13 : 14, 0, true);
+    n = fr_judge_findings(j, at(6), f, 8);
+    assert_true(n >= 1);
+    assert_int_equal(f[0].kind, FR_FINDING_HANG);
+    assert_int_equal(f[0].rank, 1);
+    fr_judge_free(j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_rank_whose_gpu_has_not_come_is_named_though_its_host_launched_ahead),
+        cmocka_unit_test(where_no_end_is_visible_an_idle_job_is_no_hang_but_who_is_behind_is_named),
         cmocka_unit_test(a_stopped_rank_is_named_within_two_seconds_and_nobody_else),
         cmocka_unit_test(without_the_stop_rule_that_check_fails),
         cmocka_unit_test(
