@@ -175,12 +175,16 @@ static void a_timeout_is_a_checkpoints_only_while_one_is_written(void **state)
     static const char CLOSED[] = "saving checkpoint at iteration 500 to /ckpt\n  successfully "
                                  "saved checkpoint from iteration "
                                  "500\n" TIMEOUT;
+    static const char STEPPED[] = "Saving checkpoint at step 500\nstep 501 | loss 2.31\n" TIMEOUT;
     struct fr_job_log *log = read_log(OPEN, sizeof OPEN - 1, 4096);
 
     (void)state;
     assert_string_equal(fr_job_log_first(log)->is.signature, "checkpoint_timeout");
     fr_job_log_free(log);
     log = read_log(CLOSED, sizeof CLOSED - 1, 4096);
+    assert_string_equal(fr_job_log_first(log)->is.signature, "collective_timeout");
+    fr_job_log_free(log);
+    log = read_log(STEPPED, sizeof STEPPED - 1, 4096);
     assert_string_equal(fr_job_log_first(log)->is.signature, "collective_timeout");
     fr_job_log_free(log);
 }
