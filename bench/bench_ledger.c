@@ -13,24 +13,10 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "bench.h"
 #include "store/ledger.h"
 
 enum { REPEATS = 21, GROUP = 20000, SINGLES = 50 };
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* name, median, unit, half the distance between the quartiles in per cent of the median */
-static void print_figure(const char *name, double *v, int n, const char *unit)
-{
-    qsort(v, (size_t)n, sizeof *v, by_value);
-    printf("%-44s %12.2f %-12s +-%.1f%%\n", name, v[n / 2], unit,
-           50.0 * (v[3 * n / 4] - v[n / 4]) / v[n / 2]);
-}
 
 static uint64_t append_step(struct fr_ledger *lg, uint64_t step)
 {
@@ -82,8 +68,8 @@ int main(void)
         wait_ms[r] = (double)(fr_mono_ns() - start_ns) * 1e-6;
     }
     fr_ledger_close(lg);
-    print_figure("ledger_durable_rows", rows_a_s, REPEATS, "rows/s");
-    print_figure("ledger_append", append_ns, REPEATS, "ns");
-    print_figure("ledger_wait_one_row", wait_ms, SINGLES, "ms");
+    bench_print("ledger_durable_rows", rows_a_s, REPEATS, "rows/s");
+    bench_print("ledger_append", append_ns, REPEATS, "ns");
+    bench_print("ledger_wait_one_row", wait_ms, SINGLES, "ms");
     return fr_fs_remove_tree(folder, &err) < 0;
 }

@@ -3,7 +3,10 @@
 #define _GNU_SOURCE
 #include "agent/agent.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,8 +55,10 @@ static void on_tick(uv_timer_t *t)
 
     a->tools.now_ns = now;
     fr_watch_tick(a, now);
+    fr_levels_tick(&a->levels, now);
     for (struct fr_rank *r = a->ranks; r; r = r->next)
         drain_rank(a, r, now);
+    fr_ras_watch_tick(a, now);
     if (a->outbox.urgent || now >= a->report_at_ns)
         fr_report_make(a, now);
     if (!a->stopping)
@@ -134,6 +139,26 @@ static void learn_node(struct fr_agent *a)
     a->rng.s = a->instance;
 }
 
+static void learn_addresses(struct fr_agent *a)
+{
+    struct ifaddrs *list = NULL;
+
+    if (getifaddrs(&list) != 0)
+        return;
+    for (const struct ifaddrs *i = list; i && a->naddresses < FR_AGENT_ADDRESSES; i = i->ifa_next) {
+        int family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
+        const void *p = family == AF_INET
+                            ? (void *)&((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr
+                            : (void *)&((struct sockaddr_in6 *)(void *)i->ifa_addr)->sin6_addr;
+
+        if ((family != AF_INET && family != AF_INET6) || (i->ifa_flags & IFF_LOOPBACK))
+            continue;
+        if (inet_ntop(family, p, a->address[a->naddresses], INET6_ADDRSTRLEN))
+            a->naddresses++;
+    }
+    freeifaddrs(list);
+}
+
 /* Ranks of any user put their files there: like /tmp. An existing folder keeps its mode. */
 static int make_probe_dir(const char *dir, struct fr_err *err)
 {
@@ -157,6 +182,7 @@ static int start(struct fr_agent *a, struct fr_err *err)
                                    .timeout_s = a->opt.timeout_s,
                                    .notify = notify,
                                    .arg = a};
+    struct fr_err levels = FR_ERR_INIT;
     int rc;
 
     a->dir_fd = -1;
@@ -164,9 +190,12 @@ static int start(struct fr_agent *a, struct fr_err *err)
     a->interval_ns = (uint64_t)(a->opt.interval_s * 1e9);
     a->tools.outbox = &a->outbox;
     learn_node(a);
+    learn_addresses(a);
     rc = make_probe_dir(a->opt.probe_dir, err);
     if (rc < 0)
         return rc;
+    if (fr_levels_open(&a->levels, a->opt.probe_dir, &levels) != 0)
+        fr_log(FR_LOG_WARNING, "agent.no_levels", "reason=\"%s\"", levels.text);
     rc = FR_SENSOR_PRESSURE.open(&(struct fr_sense_target){"", 0}, &a->pressure, err);
     if (rc < 0)
         return rc;
@@ -192,11 +221,13 @@ static void finish(struct fr_agent *a)
 
     for (struct fr_rank *r = a->ranks; r; r = r->next)
         drain_rank(a, r, now);
+    fr_levels_close(&a->levels, a->nranks ? NULL : a->opt.probe_dir);
     fr_report_make(a, now);
     if (fr_sender_stop(a->sender, FR_AGENT_DRAIN_LIMIT_S) != 0 || a->working)
         _exit(0); /* a thread hangs in a request, or a test runs: nothing of them is waited for */
     a->sender = NULL;
     fr_watch_close(a);
+    fr_ras_watch_free(a);
     uv_close((uv_handle_t *)&a->tick, NULL);
     uv_close((uv_handle_t *)&a->news, NULL);
     uv_close((uv_handle_t *)&a->sigterm, NULL);

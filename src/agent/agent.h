@@ -15,11 +15,13 @@
 #ifndef FR_AGENT_AGENT_H
 #define FR_AGENT_AGENT_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 #include <uv.h>
 
+#include "agent/levels.h"
 #include "agent/orders.h"
 #include "agent/outbox.h"
 #include "agent/rank.h"
@@ -29,7 +31,8 @@
 
 #define FR_AGENT_SEGMENTS      1024 /* files looked at in one folder */
 #define FR_AGENT_SEEN          128  /* commands remembered */
-#define FR_AGENT_DRAIN_LIMIT_S 1.3  /* SIGTERM: time for the last reports */
+#define FR_AGENT_ADDRESSES     32
+#define FR_AGENT_DRAIN_LIMIT_S 1.3 /* SIGTERM: time for the last reports */
 #define FR_AGENT_GRACE_NS                                                                          \
     5000000000ull /* a new controller is given so long to know the jobs again */
 #define FR_AGENT_REFUSE_NS 2000000000ull /* a segment that nobody assigns is refused after this */
@@ -70,6 +73,8 @@ struct fr_agent {
     size_t nseen; /* counts up */
     int working;  /* jobs on worker threads */
 
+    struct fr_levels levels;
+
     uint64_t instance, seq, interval_ns, report_at_ns;
     bool want_full;
     char boot_id[48], host[64];
@@ -77,6 +82,9 @@ struct fr_agent {
     struct fr_sense *pressure;
     struct fr_sense_value pressure_values[8];
     uint64_t pressure_ns, self_ns, rss_bytes;
+    struct fr_ras_watch *ras;                           /* NULL until RAS was asked */
+    char address[FR_AGENT_ADDRESSES][INET6_ADDRSTRLEN]; /* of this node's interfaces */
+    size_t naddresses;
 };
 
 /* Run until SIGTERM or SIGINT. 0, or -errno with a sentence when it could not start. */
@@ -88,6 +96,15 @@ void fr_watch_close(struct fr_agent *a);
 
 /* report.c */
 void fr_report_make(struct fr_agent *a, uint64_t now_ns);
+
+/* ras_watch.c */
+void fr_ras_watch_tick(struct fr_agent *a, uint64_t now_ns);
+/* Put what stands into the outbox. */
+void fr_ras_watch_report(struct fr_agent *a);
+/* The head of RAS's newest report on that job, NULL: none; *ret_json: its format. */
+const struct fr_buf *fr_ras_watch_kept(const struct fr_agent *a, const char *job, uint64_t epoch,
+                                       bool *ret_json);
+void fr_ras_watch_free(struct fr_agent *a);
 
 /* command.c */
 void fr_command_start(struct fr_agent *a, const struct fr_command *c);

@@ -12,13 +12,16 @@
 #include "base/xalloc.h"
 #include "diag/test.h"
 
-#define REPORT_EVIDENCE_BYTES (2u << 20) /* evidence of one report */
+#define REPORT_EVIDENCE_BYTES (2u << 20)   /* evidence of one report */
+#define PART_BYTES            (192u << 10) /* of one file in one message */
+#define DUMPS_SLACK_MS        1500
 #define TEST_RESULTS          64
 
 struct collect_job {
     uv_work_t work;
     struct fr_agent *agent;
     struct fr_collect *collect;
+    bool second; /* of its rounds */
 };
 
 struct test_job {
@@ -32,7 +35,40 @@ struct test_job {
 
 static void collect_work(uv_work_t *w)
 {
-    fr_collect_run(((struct collect_job *)w->data)->collect);
+    struct collect_job *job = w->data;
+
+    if (job->second)
+        fr_collect_dumps(job->collect);
+    else
+        fr_collect_run(job->collect);
+}
+
+/* One file, in parts where it is large. Returns how much the report holds now. */
+static size_t send_item(struct fr_agent *a, const struct fr_collect *c,
+                        const struct fr_collect_item *item, bool last, size_t bytes)
+{
+    size_t at = 0;
+
+    do {
+        size_t n = item->data.len - at < PART_BYTES ? item->data.len - at : PART_BYTES;
+        Fullrank__Evidence *e;
+
+        if (bytes + n > REPORT_EVIDENCE_BYTES) {
+            fr_report_make(a, fr_mono_ns());
+            bytes = 0;
+        }
+        e = fr_outbox_evidence(&a->outbox, item->data.p + at, n);
+        e->incident = c->incident;
+        e->job = fr_arena_text(&a->outbox.arena, c->job);
+        e->epoch = c->epoch;
+        e->name = fr_arena_text(&a->outbox.arena, item->name);
+        e->offset = at;
+        e->wait_ms = c->waits ? FR_COLLECT_DUMPS_MS + DUMPS_SLACK_MS : 0;
+        at += n;
+        e->last = last && at == item->data.len;
+        bytes += n;
+    } while (at < item->data.len);
+    return bytes;
 }
 
 static void collect_done(uv_work_t *w, int status)
@@ -43,25 +79,17 @@ static void collect_done(uv_work_t *w, int status)
     size_t bytes = 0;
 
     (void)status;
-    a->working--;
-    for (size_t i = 0; i < c->nitems; i++) {
-        Fullrank__Evidence *e;
-
-        if (bytes + c->items[i].data.len > REPORT_EVIDENCE_BYTES) {
-            fr_report_make(a, fr_mono_ns());
-            bytes = 0;
-        }
-        e = fr_outbox_evidence(&a->outbox, c->items[i].data.p, c->items[i].data.len);
-        e->incident = c->incident;
-        e->job = fr_arena_text(&a->outbox.arena, c->job);
-        e->epoch = c->epoch;
-        e->name = fr_arena_text(&a->outbox.arena, c->items[i].name);
-        e->last = i + 1 == c->nitems;
-        bytes += c->items[i].data.len;
-    }
+    for (size_t i = 0; i < c->nitems; i++)
+        bytes = send_item(a, c, &c->items[i], !c->waits && i + 1 == c->nitems, bytes);
     fr_report_make(a, fr_mono_ns());
-    fr_log(FR_LOG_NOTICE, "agent.evidence", "incident=%llu items=%zu",
-           (unsigned long long)c->incident, c->nitems);
+    fr_log(FR_LOG_NOTICE, "agent.evidence", "incident=%llu items=%zu dumps=%s",
+           (unsigned long long)c->incident, c->nitems, c->waits ? "asked for" : "none waited for");
+    if (c->waits) {
+        job->second = true;
+        if (uv_queue_work(&a->loop, &job->work, collect_work, collect_done) == 0)
+            return; /* still working */
+    }
+    a->working--;
     fr_collect_free(c);
     free(job);
 }
@@ -71,9 +99,12 @@ static void start_collect(struct fr_agent *a, const struct fr_command *cmd)
     FR_CLEANUP(fr_buf_fini) struct fr_buf table = FR_BUF_INIT;
     struct collect_job *job = fr_xalloc(sizeof *job);
     struct fr_collect *c = fr_xalloc(sizeof *c);
+    const struct fr_buf *ras;
     struct fr_jsonw w;
     uint64_t now = fr_mono_ns();
+    bool json = false;
 
+    c->dumps = cmd->dumps;
     c->command = cmd->id;
     c->incident = cmd->incident;
     c->epoch = cmd->epoch;
@@ -90,13 +121,19 @@ static void start_collect(struct fr_agent *a, const struct fr_command *cmd)
             r->claims.epoch != cmd->epoch || strcmp(r->claims.job, cmd->job) != 0)
             continue;
         fr_rank_table(r, &w, now);
-        if (r->state == FR_RANK_LIVE && c->nranks < FR_COLLECT_RANKS)
-            c->ranks[c->nranks++] =
-                (struct fr_collect_rank){r->claims.rank, r->pid, r->claims.starttime};
+        if (c->nranks < FR_COLLECT_RANKS)
+            c->ranks[c->nranks++] = (struct fr_collect_rank){.rank = r->claims.rank,
+                                                             .pid = r->pid,
+                                                             .starttime = r->claims.starttime,
+                                                             .uid = (uint32_t)r->owner,
+                                                             .dead = r->state == FR_RANK_DEAD};
     }
     fr_jsonw_end_arr(&w);
     fr_jsonw_end_obj(&w);
     fr_collect_add(c, "in-flight.json", table.p, table.len);
+    ras = fr_ras_watch_kept(a, cmd->job, cmd->epoch, &json);
+    if (ras)
+        fr_collect_add(c, json ? "nccl-ras.json" : "nccl-ras.txt", ras->p, ras->len);
     job->work.data = job;
     job->agent = a;
     job->collect = c;
@@ -180,6 +217,25 @@ static void start_test(struct fr_agent *a, const struct fr_command *cmd)
     a->working++;
 }
 
+static bool is_asked(const struct fr_command *c, int32_t rank)
+{
+    for (size_t i = 0; i < c->nranks; i++)
+        if (rank >= 0 && c->ranks[i] == (uint32_t)rank)
+            return true;
+    return c->nranks == 0;
+}
+
+/* Ask the probes of admitted ranks for another level; each goes back by itself. */
+static void start_look(struct fr_agent *a, const struct fr_command *c)
+{
+    uint64_t until = fr_mono_ns() + (uint64_t)(c->seconds * 1e9);
+
+    for (const struct fr_rank *r = a->ranks; r; r = r->next)
+        if (r->state == FR_RANK_LIVE && r->claims.epoch == c->epoch &&
+            strcmp(r->claims.job, c->job) == 0 && is_asked(c, r->claims.rank))
+            fr_levels_set(&a->levels, r->pid, c->probe_level, until);
+}
+
 /* The controller repeats a command until its answer has arrived: each is done once. */
 void fr_command_start(struct fr_agent *a, const struct fr_command *c)
 {
@@ -191,6 +247,8 @@ void fr_command_start(struct fr_agent *a, const struct fr_command *c)
     a->seen[a->nseen++ % FR_AGENT_SEEN] = c->id;
     if (c->kind == FR_COMMAND_COLLECT)
         start_collect(a, c);
+    else if (c->kind == FR_COMMAND_LOOK)
+        start_look(a, c);
     else
         start_test(a, c);
 }

@@ -7,6 +7,7 @@
 
 #include "base/xalloc.h"
 #include "model/op.h"
+#include "wire/ring.h"
 
 void fr_fold_init(struct fr_fold *f)
 {
@@ -16,8 +17,10 @@ void fr_fold_init(struct fr_fold *f)
 
 static void free_step(struct fr_fold_step **sp)
 {
-    if (*sp)
+    if (*sp) {
         free((*sp)->records);
+        free((*sp)->gpu);
+    }
     free(*sp);
     *sp = NULL;
 }
@@ -87,9 +90,46 @@ static struct fr_fold_step *step_of(struct fr_fold *f, uint64_t step)
 static void tear(struct fr_fold_step *s)
 {
     s->torn = true;
-    s->ngroups = s->nrecords = s->cap = 0;
+    s->ngroups = s->nrecords = s->cap = s->ngpu = s->gpu_cap = 0;
     free(s->records);
+    free(s->gpu);
     s->records = NULL;
+    s->gpu = NULL;
+}
+
+static void add_span(struct fr_fold_step *s, const struct fr_wire_record *r)
+{
+    if (s->ngpu == FR_FOLD_RECORDS)
+        return;
+    if (s->ngpu == s->gpu_cap) {
+        s->gpu_cap = s->gpu_cap ? s->gpu_cap * 2 : 64;
+        s->gpu = fr_xreallocarray(s->gpu, s->gpu_cap, sizeof *s->gpu);
+    }
+    s->gpu[s->ngpu++] = (struct fr_fold_span){r->start_ns, r->end_ns};
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct fr_fold_span *x = a, *y = b;
+
+    return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
+}
+
+uint64_t fr_fold_gpu_ns(const struct fr_fold_step *s)
+{
+    uint64_t total = 0, end = 0;
+
+    if (s->ngpu)
+        qsort(s->gpu, s->ngpu, sizeof *s->gpu, by_begin);
+    for (size_t i = 0; i < s->ngpu; i++) {
+        uint64_t from = s->gpu[i].begin_ns > end ? s->gpu[i].begin_ns : end;
+
+        if (s->gpu[i].end_ns > from) {
+            total += s->gpu[i].end_ns - from;
+            end = s->gpu[i].end_ns;
+        }
+    }
+    return total;
 }
 
 static void add_to_group(struct fr_fold_step *s, const struct fr_wire_record *r)
@@ -111,7 +151,7 @@ static void add_to_group(struct fr_fold_step *s, const struct fr_wire_record *r)
     g->count++;
     g->bytes += r->bytes;
     g->duration_ns += took;
-    if (took < g->min_ns)
+    if (took < g->min_ns && !(r->flags & FR_REC_UNTIMED))
         g->min_ns = took;
 }
 
@@ -152,7 +192,10 @@ void fr_fold_record(struct fr_fold *f, const struct fr_wire_record *r)
         return;
     if (r->op != FR_OP_STEP)
         add_to_group(s, r);
-    if (s->kept && !s->torn)
+    if (r->flags & FR_REC_GPU_CLOCK && !s->torn)
+        add_span(s, r);
+    /* without an end it can be joined with nothing */
+    if (s->kept && !s->torn && !(r->flags & FR_REC_UNTIMED))
         keep(s, r);
 }
 

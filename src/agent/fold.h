@@ -31,6 +31,11 @@ struct fr_fold_group {
     uint64_t bytes, duration_ns, min_ns;
 };
 
+/* When an operation ran on a GPU. */
+struct fr_fold_span {
+    uint64_t begin_ns, end_ns;
+};
+
 struct fr_fold_step {
     uint64_t step;
     bool ended; /* its end was seen */
@@ -40,6 +45,8 @@ struct fr_fold_step {
     size_t ngroups, nrecords, cap;
     struct fr_fold_group groups[FR_FOLD_GROUPS];
     struct fr_wire_record *records; /* of a kept step that is not torn */
+    struct fr_fold_span *gpu;       /* of a step that is not torn, at most FR_FOLD_RECORDS */
+    size_t ngpu, gpu_cap;
 };
 
 struct fr_fold {
@@ -70,6 +77,9 @@ void fr_fold_lost(struct fr_fold *f);
 
 /* The open step of that number, or NULL. Valid until the next call that changes f. */
 const struct fr_fold_step *fr_fold_find(const struct fr_fold *f, uint64_t step);
+
+/* Time in which at least one operation ran on a GPU. */
+uint64_t fr_fold_gpu_ns(const struct fr_fold_step *s);
 
 /* Drop that step and all older ones; they will not open again. */
 void fr_fold_close(struct fr_fold *f, uint64_t step);

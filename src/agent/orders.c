@@ -67,6 +67,7 @@ static int copy_command(const Fullrank__Command *from, struct fr_command *c, str
         c->kind = FR_COMMAND_COLLECT;
         c->incident = from->collect->incident;
         c->epoch = from->collect->epoch;
+        c->dumps = from->collect->dumps;
         if (copy_name(c->job, sizeof c->job, from->collect->job) != 0)
             return fr_fail(err, -EPROTO, "command %llu: bad job name",
                            (unsigned long long)from->id);
@@ -75,6 +76,19 @@ static int copy_command(const Fullrank__Command *from, struct fr_command *c, str
         c->kind = FR_COMMAND_TEST;
         if (copy_name(c->level, sizeof c->level, from->test->level) != 0)
             return fr_fail(err, -EPROTO, "command %llu: bad level", (unsigned long long)from->id);
+        return 1;
+    case FULLRANK__COMMAND__WHAT_LOOK:
+        c->kind = FR_COMMAND_LOOK;
+        c->epoch = from->look->epoch;
+        c->probe_level = from->look->level;
+        c->seconds = from->look->seconds;
+        if (copy_name(c->job, sizeof c->job, from->look->job) != 0 || c->probe_level > 3 ||
+            !(c->seconds >= 0 && c->seconds <= 3600) || from->look->n_ranks > FR_ORDERS_LOOKS)
+            return fr_fail(err, -EPROTO, "command %llu: bad job name, level, time or ranks",
+                           (unsigned long long)from->id);
+        c->nranks = from->look->n_ranks;
+        for (size_t i = 0; i < c->nranks; i++)
+            c->ranks[i] = from->look->ranks[i];
         return 1;
     default:
         return 0;
@@ -95,6 +109,7 @@ static int copy_reply(const Fullrank__Reply *r, struct fr_orders *o, struct fr_e
     o->keep_log2 = r->keep_log2 > 63 ? 63 : r->keep_log2;
     o->burst_until = r->burst_until_step;
     o->interval_s = r->interval_s >= 0.02 && r->interval_s <= 60 ? r->interval_s : 0; /* NaN: 0 */
+    o->ras_poll_s = r->ras_poll_s >= 0.05 && r->ras_poll_s <= 3600 ? r->ras_poll_s : 0;
     snprintf(o->error, sizeof o->error, "%s", r->error);
     o->assignments = fr_xcalloc(r->n_assignments, sizeof *o->assignments);
     o->commands = fr_xcalloc(r->n_commands, sizeof *o->commands);

@@ -23,6 +23,7 @@
 #define FR_ORDERS_ASSIGNMENTS  256
 #define FR_ORDERS_RANKS        4096 /* on one node */
 #define FR_ORDERS_COMMANDS     64
+#define FR_ORDERS_LOOKS        64 /* ranks in one command */
 #define FR_CGROUP_BYTES        512
 
 /* Which processes are ranks of which job. */
@@ -36,14 +37,19 @@ struct fr_assignment {
     size_t nranks;
 };
 
-enum fr_command_kind { FR_COMMAND_COLLECT = 1, FR_COMMAND_TEST };
+enum fr_command_kind { FR_COMMAND_COLLECT = 1, FR_COMMAND_TEST, FR_COMMAND_LOOK };
 
 struct fr_command {
     uint64_t id;
     enum fr_command_kind kind;
-    uint64_t incident, epoch; /* collect */
+    uint64_t incident, epoch; /* collect; look: epoch */
+    bool dumps;               /* collect: ask processes for them */
     char job[FR_NAME_BYTES];
-    char level[16]; /* test */
+    char level[16];                  /* test */
+    uint32_t probe_level;            /* look */
+    double seconds;                  /* look */
+    uint32_t ranks[FR_ORDERS_LOOKS]; /* look: these, or with none all */
+    size_t nranks;
 };
 
 struct fr_orders {
@@ -53,6 +59,7 @@ struct fr_orders {
     uint32_t keep_log2;
     uint64_t burst_until;
     double interval_s; /* 0: as before */
+    double ras_poll_s; /* 0: RAS is not asked */
     struct fr_assignment *assignments;
     size_t nassignments;
     struct fr_command *commands;

@@ -79,8 +79,8 @@ static void add(struct fr_list *l, void *p)
 
 void fr_outbox_fini(struct fr_outbox *ob)
 {
-    struct fr_list *lists[] = {&ob->ranks, &ob->comms,  &ob->progress, &ob->steps,
-                               &ob->spans, &ob->events, &ob->evidence, &ob->tests};
+    struct fr_list *lists[] = {&ob->ranks,  &ob->comms,    &ob->progress, &ob->steps, &ob->spans,
+                               &ob->events, &ob->evidence, &ob->tests,    &ob->ras};
 
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         free(lists[i]->p);
@@ -128,6 +128,11 @@ Fullrank__TestResult *fr_outbox_test(struct fr_outbox *ob)
     MAKE(tests, Fullrank__TestResult, fullrank__test_result__init);
 }
 
+Fullrank__RasWord *fr_outbox_ras(struct fr_outbox *ob)
+{
+    MAKE(ras, Fullrank__RasWord, fullrank__ras_word__init);
+}
+
 Fullrank__Step *fr_outbox_step(struct fr_outbox *ob, size_t ngroups)
 {
     Fullrank__Step *s = fr_arena_get(&ob->arena, sizeof *s);
@@ -171,8 +176,8 @@ struct fr_outgoing *fr_outbox_pack(struct fr_outbox *ob, const Fullrank__Report 
 {
     struct fr_outgoing *o = fr_xalloc(sizeof *o);
     Fullrank__Report base = *head, state = FULLRANK__REPORT__INIT, detail = FULLRANK__REPORT__INIT;
-    struct fr_list *lists[] = {&ob->ranks, &ob->comms,  &ob->progress, &ob->steps,
-                               &ob->spans, &ob->events, &ob->evidence, &ob->tests};
+    struct fr_list *lists[] = {&ob->ranks,  &ob->comms,    &ob->progress, &ob->steps, &ob->spans,
+                               &ob->events, &ob->evidence, &ob->tests,    &ob->ras};
 
     o->seq = head->seq;
     base.comms = (Fullrank__Comm **)ob->comms.p, base.n_comms = ob->comms.n;
@@ -183,6 +188,7 @@ struct fr_outgoing *fr_outbox_pack(struct fr_outbox *ob, const Fullrank__Report 
     base.tests = (Fullrank__TestResult **)ob->tests.p, base.n_tests = ob->tests.n;
     state.ranks = (Fullrank__Rank **)ob->ranks.p, state.n_ranks = ob->ranks.n;
     state.progress = (Fullrank__Progress **)ob->progress.p, state.n_progress = ob->progress.n;
+    state.ras = (Fullrank__RasWord **)ob->ras.p, state.n_ras = ob->ras.n;
     detail.records = (ProtobufCBinaryData){ob->records.len, (uint8_t *)ob->records.p};
     fr_message_pack(&base.base, &o->part[FR_SPOOL_BASE]);
     fr_message_pack(&state.base, &o->part[FR_SPOOL_STATE]);

@@ -41,7 +41,7 @@ struct fr_list {
 
 struct fr_outbox {
     struct fr_arena arena;
-    struct fr_list ranks, comms, progress, steps, spans, events, evidence, tests;
+    struct fr_list ranks, comms, progress, steps, spans, events, evidence, tests, ras;
     struct fr_buf records;
     uint64_t records_refused; /* records of kept steps that found no room */
     bool urgent;              /* do not wait for the interval */
@@ -64,6 +64,7 @@ Fullrank__Step *fr_outbox_step(struct fr_outbox *ob, size_t ngroups);
 Fullrank__Span *fr_outbox_span(struct fr_outbox *ob);
 Fullrank__ProcEvent *fr_outbox_event(struct fr_outbox *ob);
 Fullrank__TestResult *fr_outbox_test(struct fr_outbox *ob);
+Fullrank__RasWord *fr_outbox_ras(struct fr_outbox *ob);
 /* data is copied, cut at FR_OUTBOX_EVIDENCE_BYTES. */
 Fullrank__Evidence *fr_outbox_evidence(struct fr_outbox *ob, const void *data, size_t n);
 

@@ -337,6 +337,8 @@ static void report_rank(struct fr_rank *r, struct fr_outbox *ob, uint64_t now_ns
     if (marking_lane(r, &lane) == 0) {
         m->now = fr_arena_get(&ob->arena, sizeof *m->now);
         report_now(r, &lane, m->now);
+        if (h->sources & FR_SOURCE_NCCL && lane.now.op == FR_OP_NONE)
+            fr_rank_gpu_now(r, m->now);
     }
 }
 
@@ -361,6 +363,21 @@ static void define_comm(struct fr_rank *r, const struct fr_seg_comm *c, struct f
     m->freed = c->freed != 0;
 }
 
+/* The slot was given away before its end was told: whoever had it was freed. */
+static void tell_freed(struct fr_rank *r, const struct fr_rank_comm *k, struct fr_outbox *ob)
+{
+    Fullrank__Comm *m = fr_outbox_comm(ob);
+
+    m->job = r->claims.job;
+    m->epoch = r->claims.epoch;
+    m->members_hash = k->members_hash;
+    m->instance = k->instance;
+    m->size = k->size;
+    m->name = (char *)"";
+    m->seen_by = (uint32_t)r->claims.rank;
+    m->freed = true;
+}
+
 static void report_comms(struct fr_rank *r, struct fr_outbox *ob, bool full)
 {
     int n = fr_segment_comms(r->segment, NULL);
@@ -373,20 +390,32 @@ static void report_comms(struct fr_rank *r, struct fr_outbox *ob, bool full)
 
         if (!c)
             continue;
-        known = !full && k->members_hash == c->members_hash && k->instance == c->instance;
+        known = k->members_hash == c->members_hash && k->instance == c->instance;
+        if (!known && k->members_hash && !k->freed)
+            tell_freed(r, k, ob);
+        if (known && k->freed)
+            continue; /* told once, also when everything is told: who forgot it may not learn of it
+                         again */
+        known = known && !full;
         if (!known || k->freed != (c->freed != 0))
             define_comm(r, c, ob);
         if (known && k->freed == (c->freed != 0) && k->enqueued == c->enqueued &&
-            k->started == c->started && k->completed == c->completed)
+            k->started == c->started && k->completed == c->completed &&
+            k->channels == c->channels_started + c->channels_ended &&
+            k->proxies == c->proxy_posted + c->proxy_sent + c->proxy_done)
             continue;
         k->members_hash = c->members_hash;
         k->instance = c->instance;
+        k->size = c->size;
         k->freed = c->freed != 0;
         k->enqueued = c->enqueued;
         k->started = c->started;
         k->completed = c->completed;
         k->seq_near = c->enqueued;
-        if (c->enqueued == 0)
+        k->channels = c->channels_started + c->channels_ended;
+        k->proxies = c->proxy_posted + c->proxy_sent + c->proxy_done;
+        /* Groups of sends and receives have a number alike on all ranks only if all take part. */
+        if (c->enqueued == 0 || (c->flags & FR_COMM_P2P && c->op != FR_OP_ALLTOALL))
             continue;
         p = fr_outbox_progress(ob);
         p->job = r->claims.job;
@@ -401,6 +430,12 @@ static void report_comms(struct fr_rank *r, struct fr_outbox *ob, bool full)
         p->dtype = c->dtype;
         p->bytes = c->op_bytes;
         p->enqueued_ns = c->t_enqueued ? fr_segment_ns(r->segment, c->t_enqueued) : 0;
+        p->flags = c->flags;
+        p->channels_started = c->channels_started;
+        p->channels_ended = c->channels_ended;
+        p->proxy_posted = c->proxy_posted;
+        p->proxy_sent = c->proxy_sent;
+        p->proxy_done = c->proxy_done;
         p->completed_ns = c->t_completed ? fr_segment_ns(r->segment, c->t_completed) : 0;
     }
 }
@@ -465,6 +500,14 @@ void fr_rank_table(struct fr_rank *r, struct fr_jsonw *w, uint64_t now_ns)
         fr_jsonw_uint(w, "completed", c->completed);
         fr_jsonw_str(w, "op", c->op ? fr_op_name(c->op) : NULL);
         fr_jsonw_uint(w, "bytes", c->op_bytes);
+        if (c->flags & FR_COMM_GPU) {
+            fr_jsonw_bool(w, "end_visible", !(c->flags & FR_COMM_BLIND));
+            fr_jsonw_uint(w, "channels_started", c->channels_started);
+            fr_jsonw_uint(w, "channels_ended", c->channels_ended);
+            fr_jsonw_uint(w, "proxy_posted", c->proxy_posted);
+            fr_jsonw_uint(w, "proxy_sent", c->proxy_sent);
+            fr_jsonw_uint(w, "proxy_done", c->proxy_done);
+        }
         fr_jsonw_end_obj(w);
     }
     fr_jsonw_end_arr(w);

@@ -43,8 +43,10 @@ enum fr_rank_state {
 struct fr_rank_comm {
     uint64_t members_hash; /* defined to the controller when not 0 */
     uint32_t instance;     /* and which of that list: a slot may be given to another one */
+    uint32_t size;
     uint64_t enqueued, started, completed;
-    uint64_t seq_near; /* to turn 32-bit sequence numbers into 64-bit ones */
+    uint32_t channels, proxies; /* sums: a change of them is news too */
+    uint64_t seq_near;          /* to turn 32-bit sequence numbers into 64-bit ones */
     bool freed;
 };
 
@@ -132,6 +134,10 @@ void fr_rank_report(struct fr_rank *r, struct fr_rank_tools *t, uint64_t now_ns)
 
 /* Its in-flight table: what it is inside of, and how far it is in each communicator. */
 void fr_rank_table(struct fr_rank *r, struct fr_jsonw *w, uint64_t now_ns);
+
+/* What the rank's GPU is inside of, from the progress of its communicators: true, and *now filled
+ * in; false: in nothing that is visible, *now only says since when. */
+bool fr_rank_gpu_now(const struct fr_rank *r, Fullrank__Now *now);
 
 /* State letter of proc(5) as ProcState. */
 int fr_proc_state_of(char letter);

@@ -15,6 +15,10 @@
 #include "model/op.h"
 
 #define REFRESH_NS 180000000ull
+/* Launches run ahead of the GPU: records of a step come behind its end. Until so many newer ones
+ * have begun, or so much time has gone by. */
+#define GPU_BEHIND_STEPS 2
+#define GPU_BEHIND_NS    1000000000ull
 
 /* The 64-bit number nearest to `near` that ends in the 32 bits `low`. */
 static uint64_t widen(uint64_t near, uint32_t low)
@@ -82,6 +86,21 @@ static void add_span(const struct fr_rank *r, struct fr_outbox *ob, const struct
     m->end_ns = fr_segment_ns(r->segment, rec->t_end);
 }
 
+/* The GPU's clock as the node's own, by the offset that the probe found. Where none is known only
+ * the duration is: it is laid behind the enqueueing. */
+static void place_gpu_times(const struct fr_seg_comm *c, const struct fr_record *rec,
+                            struct fr_wire_record *w)
+{
+    uint64_t took = rec->t_end - rec->t_start, off = c ? (uint64_t)c->gpu_offset_ns : 0;
+
+    w->start_ns = off ? rec->t_start + off : w->enq_ns;
+    if (w->start_ns < w->enq_ns) /* by the clocks' error */
+        w->start_ns = w->enq_ns;
+    w->end_ns = w->start_ns + took;
+    if (w->end_ns < w->start_ns)
+        w->end_ns = w->start_ns;
+}
+
 static void fold_record(struct fr_rank *r, const struct fr_record *rec, struct fr_outbox *ob)
 {
     const struct fr_seg_comm *c = fr_segment_comm(r->segment, rec->comm);
@@ -120,8 +139,7 @@ static void fold_record(struct fr_rank *r, const struct fr_record *rec, struct f
     }
     w.enq_ns = fr_segment_ns(r->segment, rec->t_enq);
     if (rec->flags & FR_REC_GPU_CLOCK) {
-        w.start_ns = rec->t_start;
-        w.end_ns = rec->t_end;
+        place_gpu_times(c, rec, &w);
     } else {
         w.start_ns =
             rec->t_start == rec->t_enq ? w.enq_ns : fr_segment_ns(r->segment, rec->t_start);
@@ -135,6 +153,7 @@ static void tell_step(struct fr_rank *r, struct fr_outbox *ob, const struct fr_s
     const struct fr_fold_step *f = fr_fold_find(&r->fold, slot->step);
     bool whole = f && f->ended && !f->torn;
     Fullrank__Step *m = fr_outbox_step(ob, whole ? f->ngroups : 0);
+    uint64_t gpu_ns;
 
     m->job = fr_arena_text(&ob->arena, r->claims.job);
     m->attempt = r->claims.attempt;
@@ -143,9 +162,14 @@ static void tell_step(struct fr_rank *r, struct fr_outbox *ob, const struct fr_s
     m->step = slot->step;
     m->begin_ns = fr_segment_ns(r->segment, slot->t_begin);
     m->end_ns = fr_segment_ns(r->segment, slot->t_end);
-    m->self_ns = slot->self_ns;
+    /* Operations on a GPU run while the host is outside of calls: the time that any of them took is
+     * no time of the rank's own, since it may have been a wait for another rank. */
+    gpu_ns = whole ? fr_fold_gpu_ns(f) : 0;
+    if (gpu_ns > slot->self_ns)
+        gpu_ns = slot->self_ns;
+    m->self_ns = slot->self_ns - gpu_ns;
     m->ready_ns = slot->ready_ns;
-    m->in_calls_ns = slot->in_calls_ns;
+    m->in_calls_ns = slot->in_calls_ns + gpu_ns;
     m->loss = slot->loss;
     m->tokens = slot->tokens;
     for (size_t i = 0; whole && i < f->ngroups; i++) {
@@ -158,14 +182,14 @@ static void tell_step(struct fr_rank *r, struct fr_outbox *ob, const struct fr_s
         s->count = g->count;
         s->bytes = g->bytes;
         s->duration_ns = g->duration_ns;
-        s->min_ns = g->min_ns;
+        s->min_ns = g->min_ns == UINT64_MAX ? 0 : g->min_ns; /* none had an end */
     }
     if (whole && f->kept)
         fr_outbox_records(ob, f->records, f->nrecords);
 }
 
 /* All steps that have ended since, from their slots. */
-static void tell_steps(struct fr_rank *r, struct fr_outbox *ob)
+static void tell_steps(struct fr_rank *r, struct fr_outbox *ob, uint64_t now_ns)
 {
     const struct fr_seg_header *h = fr_segment_header(r->segment);
     uint64_t newest = h->step, from = r->step_told + 1, ended_before = r->step_ended;
@@ -193,6 +217,9 @@ static void tell_steps(struct fr_rank *r, struct fr_outbox *ob)
         /* The end is written into the slot before the ring, and another thread's lane may have been
          * read before this one's: give the records of a step one more tick. */
         if (step > ended_before && (!f || !f->ended || h->lanes_used > 1))
+            wait = true;
+        if (h->sources & FR_SOURCE_NCCL && step + GPU_BEHIND_STEPS > newest &&
+            now_ns - fr_segment_ns(r->segment, slot.t_end) < GPU_BEHIND_NS)
             wait = true;
         if (wait)
             continue;
@@ -250,6 +277,6 @@ int fr_rank_drain(struct fr_rank *r, struct fr_rank_tools *t, struct fr_err *err
         r->records++;
     }
     if (fresh || marks || r->step_told < r->step_ended)
-        tell_steps(r, t->outbox);
+        tell_steps(r, t->outbox, t->now_ns);
     return 0;
 }

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "sense/pressure/pressure.h"
 
-static void fill_info(const struct fr_agent *a, Fullrank__NodeInfo *m)
+static void fill_info(const struct fr_agent *a, Fullrank__NodeInfo *m, char **addresses)
 {
     struct sysinfo si;
 
@@ -26,6 +26,10 @@ static void fill_info(const struct fr_agent *a, Fullrank__NodeInfo *m)
     m->probe_dir = (char *)a->opt.probe_dir;
     m->ranks_max = a->opt.ranks_max;
     m->machine_id = (char *)a->opt.machine_id;
+    for (size_t i = 0; i < a->naddresses; i++)
+        addresses[i] = (char *)a->address[i];
+    m->addresses = addresses;
+    m->n_addresses = a->naddresses;
 }
 
 static uint64_t own_rss(void)
@@ -92,10 +96,12 @@ void fr_report_make(struct fr_agent *a, uint64_t now_ns)
     Fullrank__NodeInfo info;
     Fullrank__AgentSelf self;
     Fullrank__NodePressure pressure;
+    char *addresses[FR_AGENT_ADDRESSES];
 
     a->tools.full = a->want_full;
     for (struct fr_rank *r = a->ranks; r; r = r->next)
         fr_rank_report(r, &a->tools, now_ns);
+    fr_ras_watch_report(a);
     head.node = (char *)a->opt.node;
     head.agent_instance = a->instance;
     head.seq = ++a->seq;
@@ -105,7 +111,7 @@ void fr_report_make(struct fr_agent *a, uint64_t now_ns)
     head.version = (char *)FR_VERSION;
     head.full = a->want_full;
     if (a->want_full) {
-        fill_info(a, &info);
+        fill_info(a, &info, addresses);
         head.info = &info;
     }
     fill_self(a, &self, now_ns);

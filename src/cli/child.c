@@ -95,6 +95,8 @@ int fr_child_start(const struct fr_child_options *opt, struct fr_child *ret, str
                                      opt->name,
                                      opt->level ? "--probe" : NULL,
                                      opt->level,
+                                     opt->own_restarts ? "--own-restarts" : NULL,
+                                     opt->no_own_restarts ? "--no-own-restarts" : NULL,
                                      opt->quiet ? "--quiet" : NULL};
 
         for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {

@@ -22,6 +22,7 @@ struct fr_child_options {
     const char *server, *token_file, *dir; /* dir: made; holds stdout, stderr, supervise.json */
     const char *name, *engine, *mode, *level;
     uint32_t nodes, ranks_per_node, spares, max_attempts;
+    bool own_restarts, no_own_restarts;
     bool quiet;
     char *const *command;
 };

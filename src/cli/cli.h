@@ -49,6 +49,7 @@ struct fr_cli {
     bool yes, dry_run;
     /* run, supervise */
     const char *engine, *name, *mode, *level, *state_dir;
+    bool own_restarts, no_own_restarts;
     int64_t nodes, ranks_per_node, spares, max_attempts;
     /* inject */
     int64_t rank;

@@ -65,6 +65,12 @@ const char *const FR_VERSION_TEXT = FR_VERSION;
         {0,          "max-attempts",                                                               \
          FR_OPT_INT, AT(max_attempts),                                                             \
          "N",        "give up after N attempts (default: no limit)"},                              \
+        {0,           "own-restarts",                                                              \
+         FR_OPT_FLAG, AT(own_restarts),                                                            \
+         NULL,        "start it again although something else does (torchrun, Slurm --requeue)"},  \
+        {0,           "no-own-restarts",                                                           \
+         FR_OPT_FLAG, AT(no_own_restarts),                                                         \
+         NULL,        "never start it again, only advise"},                                        \
     {                                                                                              \
         0, "state-dir", FR_OPT_STR, AT(state_dir), "DIR", "where its state is kept"                \
     }
@@ -138,8 +144,22 @@ static const struct fr_opt CONFIG[] = {
     {0, "all", FR_OPT_FLAG, AT(all), NULL, "every key: value, origin, default, text"},
     OPT_END,
 };
+static const struct fr_opt LEDGER[] = {
+    {0, "state-dir", FR_OPT_STR, AT(state_dir), "DIR",
+     "where the ledger lies (default: the controller's state_dir)"},
+    {0, "limit", FR_OPT_INT, AT(limit), "N", "at most N rows, 0: all (default 50)"},
+    {0, "fields", FR_OPT_STR, AT(fields), "A,B,..", "columns of table and csv"},
+    {'n', "no-header", FR_OPT_FLAG, AT(no_header), NULL, "no line of titles"},
+    OPT_END,
+};
 static const struct fr_opt SCAN_JOB_LOG[] = {
     {0, "rules", FR_OPT_STR, AT(rules), "FILE", "further rules, asked before the built-in ones"},
+    OPT_END,
+};
+static const struct fr_opt SCAN_KERNEL_LOG[] = {
+    {0, "rules", FR_OPT_STR, AT(rules), "FILE",
+     "the site's own meaning of codes, lines \"xid|sxid CODE SEVERITY ACTION\""},
+    {'n', "no-header", FR_OPT_FLAG, AT(no_header), NULL, "no line of titles"},
     OPT_END,
 };
 static const struct fr_opt NONE[] = {OPT_END};
@@ -186,8 +206,18 @@ const struct fr_cmd FR_COMMANDS[] = {
      NULL},
     {"inject", "hang", "", 0, 0, INJECT_HANG, fr_cmd_inject_hang, "stop a rank", NULL},
     {"inject", "kill", "", 0, 0, INJECT_KILL, fr_cmd_inject_kill, "kill a rank", NULL},
+    {"ledger", "query", "SQL", 1, 1, LEDGER, fr_cmd_ledger_query, "ask the books by SQL, read-only",
+     "Tables: job, attempt, step, span, incident, decision, action, node; their columns: SELECT "
+     "sql "
+     "SELECT sql FROM sqlite_schema."},
     {"scan", "job-log", "FILE|-", 1, 1, SCAN_JOB_LOG, fr_cmd_scan_job_log,
      "what a job's log says of its failure, the first cause before its followers", NULL},
+    {"scan", "kernel-log", "FILE|-", 1, 1, SCAN_KERNEL_LOG, fr_cmd_scan_kernel_log,
+     "what each line of a kernel log means: device, severity, action",
+     "Reads dmesg in all its forms, syslog, the journal and raw /dev/kmsg. Tables and CSV list "
+     "what "
+     "matters, -o jsonl has one\n"
+     "object for every line."},
     {"scan", "flight-recorder", "DIR", 1, 1, NONE, fr_cmd_scan_flight_recorder,
      "which ranks a hang is due to, from PyTorch's Flight Recorder dumps", NULL},
     {"config", NULL, "", 0, 0, CONFIG, fr_cmd_config,
@@ -328,7 +358,7 @@ int fr_cmd_version(struct fr_cli *cli, int n, char **operands)
 
 /* --- settings --- */
 
-static int load_config(const struct fr_cli *cli, struct fr_config *cfg, struct fr_err *err)
+int fr_cli_config(const struct fr_cli *cli, struct fr_config *cfg, struct fr_err *err)
 {
     static char user[512];
     const char *files[4] = {"/etc/fullrank/fullrank.conf", user, cli->config_file, NULL};
@@ -351,7 +381,7 @@ int fr_cmd_config(struct fr_cli *cli, int n, char **operands)
 
     (void)n;
     (void)operands;
-    if (load_config(cli, &cfg, &err) < 0)
+    if (fr_cli_config(cli, &cfg, &err) < 0)
         return fr_cli_fail(FR_EXIT_FAILED, &err);
     fr_config_print(FR_CONFIG_ROWS, &cfg, stdout);
     return 0;
@@ -391,7 +421,7 @@ static int settle(struct fr_cli *cli, bool asks, struct fr_err *err)
     if (!cli->token_file && token && *token)
         cli->token_file = token;
     if (!cli->server || !cli->token_file) {
-        rc = load_config(cli, &cfg, err);
+        rc = fr_cli_config(cli, &cfg, err);
         if (rc < 0)
             return rc;
         if (!cli->server && strcmp(cfg.agent_controller, FR_CLI_SERVER) != 0)
@@ -477,7 +507,12 @@ static int parse(struct fr_cli *cli, const struct fr_cmd *c, int argc, char **ar
 /* true: the command asks a controller that is there already. */
 static bool asks(const struct fr_cmd *c)
 {
-    return (c->verb && strcmp(c->noun, "scan") != 0) || c->run == fr_cmd_status;
+    static const char *const READ_FILES[] = {"ledger", "mlperf", "scan", "sim"};
+
+    for (size_t i = 0; i < sizeof READ_FILES / sizeof *READ_FILES; i++)
+        if (strcmp(c->noun, READ_FILES[i]) == 0)
+            return false;
+    return c->verb || c->run == fr_cmd_status;
 }
 
 int fr_cmd_main(int argc, char **argv)

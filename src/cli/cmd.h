@@ -10,6 +10,7 @@
 
 #include "base/opt.h"
 #include "cli/cli.h"
+#include "model/config.h"
 
 struct fr_cmd {
     const char *noun, *verb; /* verb NULL: the noun is the command */
@@ -26,8 +27,11 @@ extern const struct fr_cmd FR_COMMANDS[]; /* ends with a NULL noun */
 /* The program. */
 int fr_cmd_main(int argc, char **argv);
 
+/* The settings of the files that apply: the system's, the user's, --config. */
+int fr_cli_config(const struct fr_cli *cli, struct fr_config *cfg, struct fr_err *err);
+
 /* Each in the file that its name says: list.c, act.c, run.c, inject_cmd.c, demo.c, report_cmd.c,
- * misc.c. */
+ * ledger_cmd.c, scan_*.c, cmd.c. */
 int fr_cmd_status(struct fr_cli *cli, int n, char **operands);
 int fr_cmd_job_list(struct fr_cli *cli, int n, char **operands);
 int fr_cmd_job_show(struct fr_cli *cli, int n, char **operands);
@@ -48,7 +52,9 @@ int fr_cmd_inject_kill(struct fr_cli *cli, int n, char **operands);
 int fr_cmd_run(struct fr_cli *cli, int n, char **operands);
 int fr_cmd_supervise(struct fr_cli *cli, int n, char **operands);
 int fr_cmd_demo(struct fr_cli *cli, int n, char **operands);
+int fr_cmd_ledger_query(struct fr_cli *cli, int n, char **operands);
 int fr_cmd_scan_job_log(struct fr_cli *cli, int n, char **operands);
+int fr_cmd_scan_kernel_log(struct fr_cli *cli, int n, char **operands);
 int fr_cmd_scan_flight_recorder(struct fr_cli *cli, int n, char **operands);
 int fr_cmd_config(struct fr_cli *cli, int n, char **operands);
 int fr_cmd_version(struct fr_cli *cli, int n, char **operands);

@@ -18,6 +18,7 @@
 #include "cli/cmd.h"
 #include "cli/fleet.h"
 #include "cli/owner.h"
+#include "cli/restarts.h"
 #include "cli/supervise.h"
 #include "model/job.h"
 
@@ -42,6 +43,8 @@ static int check(struct fr_cli *cli, struct fr_err *err)
         return fr_fail(
             err, -EINVAL,
             "--nodes takes 1 to 100000, --ranks-per-node 1 to 1024, --spares up to 100000");
+    if (cli->own_restarts && cli->no_own_restarts)
+        return fr_fail(err, -EINVAL, "--own-restarts and --no-own-restarts exclude each other");
     if (fr_mode_parse(cli->mode, &mode) < 0)
         return fr_fail(err, -EINVAL, "--mode %.40s: not one of observe, advise, act", cli->mode);
     if (strcmp(cli->engine, "local") != 0)
@@ -114,10 +117,15 @@ static int make_state_dir(const char *kind, char *ret, size_t n, struct fr_err *
     return fr_owner_add(ret, getpid(), err);
 }
 
+static const char *env(const char *name)
+{
+    return getenv(name);
+}
+
 int fr_cmd_supervise(struct fr_cli *cli, int n, char **operands)
 {
     struct fr_err err = FR_ERR_INIT;
-    char dir[256], number[4][16], token[256] = "";
+    char dir[256], number[4][16], token[256] = "", owner[128];
     const char *words[40];
     struct fr_supervise s = {0};
     size_t k = 0;
@@ -157,6 +165,10 @@ int fr_cmd_supervise(struct fr_cli *cli, int n, char **operands)
             }
         if (cli->quiet)
             words[k++] = "--quiet";
+        if (cli->own_restarts)
+            words[k++] = "--own-restarts";
+        if (cli->no_own_restarts)
+            words[k++] = "--no-own-restarts";
         words[k++] = "--";
         memcpy(argv, words, k * sizeof *words);
         memcpy(argv + k, operands, (size_t)n * sizeof *operands);
@@ -170,7 +182,19 @@ int fr_cmd_supervise(struct fr_cli *cli, int n, char **operands)
     fr_owner_add(dir, getpid(), NULL); /* who made the folder is our parent, which may be killed */
     if (cli->token_file && fr_fs_token(cli->token_file, 0, token, sizeof token, &err) < 0)
         return fr_cli_fail(FR_EXIT_FAILED, &err);
+    fr_restarts_owner(operands, env, owner, sizeof owner);
+    if (!owner[0] && !cli->own_restarts && env("SLURM_JOB_ID") &&
+        fr_restarts_ask_slurm(env("SLURM_JOB_ID")))
+        snprintf(owner, sizeof owner, "Slurm (--requeue)");
+    if (owner[0] && !cli->own_restarts && !cli->no_own_restarts && !cli->quiet)
+        fprintf(stderr,
+                "fullrank: %s restarts this job, so fullrank only advises (--own-restarts: it "
+                "restarts itself)\n",
+                owner);
+    if (cli->no_own_restarts && !owner[0])
+        snprintf(owner, sizeof owner, "somebody else (--no-own-restarts)");
     s = (struct fr_supervise){.server = cli->server,
+                              .restarts_owner = cli->own_restarts ? "" : owner,
                               .token = token[0] ? token : NULL,
                               .state_dir = dir,
                               .name = name_job(cli, operands[0]),
@@ -263,6 +287,8 @@ int fr_cmd_run(struct fr_cli *cli, int n, char **operands)
                                        .ranks_per_node = (uint32_t)cli->ranks_per_node,
                                        .spares = (uint32_t)cli->spares,
                                        .max_attempts = (uint32_t)cli->max_attempts,
+                                       .own_restarts = cli->own_restarts,
+                                       .no_own_restarts = cli->no_own_restarts,
                                        .quiet = cli->quiet,
                                        .command = operands};
 

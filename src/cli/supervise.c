@@ -350,6 +350,7 @@ static void post(struct sup *u)
     r.last_order = u->last_order;
     r.finished = u->finished;
     r.key = u->key;
+    r.restarts_owner = (char *)u->s->restarts_owner;
     fr_buf_reset(&u->packed);
     fr_message_pack(&r.base, &u->packed);
     fr_link_post(u->link, u->packed.p, u->packed.len);
@@ -530,6 +531,8 @@ static void go_on_alone(struct sup *u)
         return;
     if (u->exit_code == 0 && u->exit_signal == 0) {
         finish(u, 0);
+    } else if (u->s->restarts_owner[0]) { /* not ours to start again (law 9) */
+        finish(u, shell_code(u));
     } else if (u->alone < FR_SUPERVISE_ALONE_MAX) {
         u->alone++;
         start_attempt(u, u->attempt + 1, u->epoch + 1,

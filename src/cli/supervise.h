@@ -33,8 +33,9 @@ struct fr_supervise {
     const char *token; /* may be NULL */
     const char *state_dir;
     const char *name, *mode, *engine, *level;
-    const char *probe_lib; /* NULL: none */
-    char *const *command;  /* NULL-terminated */
+    const char *probe_lib;      /* NULL: none */
+    const char *restarts_owner; /* what else starts the job again, "": nothing */
+    char *const *command;       /* NULL-terminated */
     uint32_t nodes, ranks_per_node, spares, max_attempts;
     bool quiet; /* say nothing but errors */
 };

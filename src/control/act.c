@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -17,7 +18,9 @@
 #include "control/jobs.h"
 #include "control/publish.h"
 
-#define EVIDENCE_FILE_BYTES (256u << 10)
+#define EVIDENCE_PART_BYTES (256u << 10)
+#define EVIDENCE_FILE_BYTES (4u << 20)
+#define BUNDLE_BYTES        (512u << 20)
 
 static struct fr_caction *find_action(struct fr_cdecision *d, const char *kind)
 {
@@ -91,22 +94,32 @@ void fr_act_begin(struct fr_ctl *c, struct fr_cjob *j, struct fr_cdecision *d,
 
 /* --- evidence --- */
 
-static int write_file(const char *dir, const char *name, const void *p, size_t n,
+/* offset 0: a new file. Else the next part of one, which must end just there: parts come in order,
+ * and what came before a restart of either side comes again from its start. */
+static int write_part(const char *dir, const char *name, const void *p, size_t n, uint64_t offset,
                       struct fr_err *err)
 {
     char path[1024];
-    int fd;
-    ssize_t w;
+    struct stat st;
+    int fd, rc = 0;
 
     snprintf(path, sizeof path, "%s/%s", dir, name);
-    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | (offset ? O_APPEND : O_CREAT | O_TRUNC),
+              0600);
     if (fd < 0)
         return fr_fail(err, -errno, "%s: %s", path, strerror(errno));
-    w = write(fd, p, n);
+    if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != offset)
+        rc = fr_fail(err, -EINVAL, "%s: a part of it is missing", path);
+    else if (write(fd, p, n) != (ssize_t)n)
+        rc = fr_fail(err, -EIO, "%s: could not be written in whole", path);
     close(fd);
-    if (w != (ssize_t)n)
-        return fr_fail(err, -EIO, "%s: could not be written in whole", path);
-    return 0;
+    return rc;
+}
+
+static int write_file(const char *dir, const char *name, const void *p, size_t n,
+                      struct fr_err *err)
+{
+    return write_part(dir, name, p, n, 0, err);
 }
 
 /* What this side saw: the incident, the ranks, who is inside of what. */
@@ -145,28 +158,50 @@ static int evidence_name_ok(const char *name)
            strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") == n;
 }
 
-void fr_act_evidence(struct fr_ctl *c, struct fr_cnode *n, uint64_t incident, const char *name,
-                     const void *data, size_t bytes, bool last)
+static void keep_part(struct fr_ctl *c, const struct fr_cnode *n, struct fr_cincident *i,
+                      const Fullrank__Evidence *e)
 {
-    struct fr_cincident *i = fr_ctl_incident(c, incident);
     char dir[640], file[160];
     struct fr_err err = FR_ERR_INIT;
+    size_t bytes = e->data.len;
+
+    if (bytes == 0 || bytes > EVIDENCE_PART_BYTES || e->offset > EVIDENCE_FILE_BYTES - bytes ||
+        i->bundle_bytes + bytes > BUNDLE_BYTES || !evidence_name_ok(e->name) || i->nfiles >= 4096)
+        return;
+    fr_bundle_dir(c, i->id, dir, sizeof dir);
+    snprintf(file, sizeof file, "%s.%s", n->name, e->name);
+    i->nfiles += e->offset == 0;
+    if (write_part(dir, file, e->data.data, bytes, e->offset, &err))
+        fr_log(FR_LOG_WARNING, "bundle", "error=%s", err.text);
+    else
+        i->bundle_bytes += bytes;
+}
+
+void fr_act_evidence(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Evidence *e)
+{
+    struct fr_cincident *i = fr_ctl_incident(c, e->incident);
+    struct fr_act *act = n->job ? &n->job->act : NULL;
 
     if (!i || !i->has_bundle || !n->job || n->job != i->job)
         return; /* nobody asked this node for it */
-    if (bytes > 0 && bytes <= EVIDENCE_FILE_BYTES && evidence_name_ok(name) && i->nfiles < 4096) {
-        fr_bundle_dir(c, incident, dir, sizeof dir);
-        snprintf(file, sizeof file, "%s.%s", n->name, name);
-        i->nfiles++;
-        if (write_file(dir, file, data, bytes, &err))
-            fr_log(FR_LOG_WARNING, "bundle", "error=%s", err.text);
-    }
-    if (last && n->job->act.stage == FR_ACT_COLLECT && n->job->act.incident == i &&
-        !n->evidence_done) {
+    keep_part(c, n, i, e);
+    if (act->stage != FR_ACT_COLLECT || act->incident != i || n->evidence_done)
+        return;
+    if (e->wait_ms)
+        act->dumps = true; /* its processes were asked for dumps: these are worth a longer wait */
+    if (e->last) {
         n->evidence_done = true;
-        if (n->job->act.waiting)
-            n->job->act.waiting--;
+        if (act->waiting)
+            act->waiting--;
     }
+}
+
+/* A stuck job's processes can still tell what they wait for; who has lost one is to be started
+ * again at once. */
+bool fr_act_wants_dumps(const struct fr_cincident *i)
+{
+    return i->f.kind == FR_FINDING_HANG || i->f.kind == FR_FINDING_MISMATCH ||
+           i->f.kind == FR_FINDING_STALL;
 }
 
 /* --- stages --- */
@@ -179,6 +214,7 @@ static void begin_collect(struct fr_ctl *c, struct fr_cjob *j)
     act->stage = FR_ACT_COLLECT;
     act->since_ns = c->now_ns;
     act->waiting = 0;
+    act->dumps = false;
     if (!act->incident)
         return;
     write_own_evidence(c, j, act->incident);
@@ -265,7 +301,9 @@ void fr_act_tick(struct fr_ctl *c, struct fr_cjob *j)
 {
     struct fr_act *act = &j->act;
     const struct fr_cattempt *a = fr_job_current(j);
-    uint64_t wait_ns = (uint64_t)(c->cfg.controller_bundle_wait_s * 1e9);
+    uint64_t wait_ns = (uint64_t)((act->dumps ? c->cfg.controller_bundle_dumps_wait_s
+                                              : c->cfg.controller_bundle_wait_s) *
+                                  1e9);
 
     if (!a) {
         act->stage = FR_ACT_NONE;

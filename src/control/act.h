@@ -13,6 +13,7 @@
 #define FR_CONTROL_ACT_H
 
 #include "control/state.h"
+#include "wire/agent.pb-c.h"
 
 /* Begin to carry out d (ISOLATE, RESTART, GIVE_UP); node: to be drained, NULL: none; incident may
  * be NULL. */
@@ -25,8 +26,9 @@ void fr_act_started(struct fr_ctl *c, struct fr_cjob *j);
 void fr_act_resume(struct fr_ctl *c, struct fr_cjob *j);
 /* The incident whose evidence the agents of this node are to gather now, NULL: none. */
 struct fr_cincident *fr_act_collects(const struct fr_cnode *n);
-/* A file of evidence came; last: the node's bundle is complete. */
-void fr_act_evidence(struct fr_ctl *c, struct fr_cnode *n, uint64_t incident, const char *name,
-                     const void *data, size_t bytes, bool last);
+/* Whether the processes are to be asked for their own account of it. */
+bool fr_act_wants_dumps(const struct fr_cincident *i);
+/* A file of evidence, or a part of one, came. */
+void fr_act_evidence(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Evidence *e);
 
 #endif /* FR_CONTROL_ACT_H */

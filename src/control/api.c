@@ -509,8 +509,10 @@ static int supervise(struct fr_ctl *c, const struct fr_api_call *call, struct fr
 
 static int metrics_doc(struct fr_ctl *c, const struct fr_api_call *call, struct fr_buf *out)
 {
-    (void)call;
-    fr_metrics_write(c, out);
+    char ranks_of[FR_NAME_BYTES] = "";
+
+    fr_api_query(call->query, "ranks", ranks_of, sizeof ranks_of);
+    fr_metrics_write(c, out, ranks_of);
     return 200;
 }
 

@@ -80,6 +80,7 @@ void fr_json_job_members(struct fr_ctl *c, struct fr_jsonw *w, const struct fr_c
     fr_jsonw_uint(w, "nodes", j->nodes);
     fr_jsonw_uint(w, "ranks_per_node", j->ranks_per_node);
     fr_jsonw_uint(w, "spares", j->spares);
+    fr_jsonw_str(w, "restarts_owner", j->restarts_owner[0] ? j->restarts_owner : NULL);
     fr_jsonw_uint(w, "ranks", j->nranks);
     if (a) {
         fr_jsonw_uint(w, "attempt", a->attempt);

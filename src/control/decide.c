@@ -103,10 +103,8 @@ static void fill_input(struct fr_ctl *c, struct fr_cjob *j, const struct fr_cinc
     struct fr_judge_summary sum;
 
     fr_judge_summary(j->judge, &sum);
-    /* owns_restarts: every job that is known here has a supervisor of ours, which starts its
-     * attempts. */
     *in = (struct fr_policy_input){.mode = j->mode,
-                                   .owns_restarts = true,
+                                   .owns_restarts = !j->restarts_owner[0],
                                    .finding = f,
                                    .attempts = j->nattempts,
                                    .max_attempts = j->max_attempts,
@@ -234,6 +232,8 @@ void fr_decide(struct fr_ctl *c, struct fr_cjob *j, struct fr_cincident *i)
     struct fr_cdecision *row;
     struct fr_cnode *node = NULL;
 
+    if (!j->supervisor_told)
+        return; /* whose restarts are is not known yet, and nobody is there to obey */
     if (j->settle_ns)
         return; /* it ended well and waits for its last reports only */
     if (j->verdict_ns && (!i || i->f.kind != FR_FINDING_DEAD)) {

@@ -16,6 +16,9 @@
 #include "control/publish.h"
 
 #define CLOSE_NS 2000000000ull
+/* A new finding is looked at closely: so many steps are forwarded whole, at most so often. */
+#define BURST_STEPS    24
+#define BURST_EVERY_NS 60000000000ull
 
 /* By kind: how grave, and which kinds of findings are only its effects. */
 #define KIND(k) (1u << FR_FINDING_##k)
@@ -190,6 +193,19 @@ static int take_finding(struct fr_ctl *c, struct fr_cjob *j, struct fr_cincident
     return 1;
 }
 
+static void ask_for_burst(struct fr_ctl *c, struct fr_cjob *j)
+{
+    uint64_t newest = j->step_done;
+
+    if (j->burst_ns && c->now_ns - j->burst_ns < BURST_EVERY_NS)
+        return;
+    for (uint32_t r = 0; j->ranks && r < j->nranks; r++)
+        if (j->ranks[r].step > newest)
+            newest = j->ranks[r].step;
+    j->burst_until = newest + BURST_STEPS;
+    j->burst_ns = c->now_ns;
+}
+
 static void open_incident(struct fr_ctl *c, struct fr_cjob *j, const struct fr_finding *f)
 {
     const struct fr_cattempt *a = fr_job_current(j);
@@ -204,6 +220,7 @@ static void open_incident(struct fr_ctl *c, struct fr_cjob *j, const struct fr_f
     i->attempt = a->attempt;
     i->epoch = a->epoch;
     take_finding(c, j, i, f);
+    ask_for_burst(c, j);
     fr_log(FR_LOG_NOTICE, "incident.open",
            "incident=%llu job=%s kind=%s subject=%s rank=%d node=%s cause=%s evidence=%s",
            (unsigned long long)i->id, j->job, i->kind, i->subject, i->f.rank, i->node, i->cause,

@@ -12,12 +12,15 @@
 #include "base/xalloc.h"
 #include "control/act.h"
 #include "control/fleet.h"
+#include "control/nccl_series.h"
+#include "control/ras.h"
 #include "control/reply.h"
 #include "control/steps.h"
 #include "fullrank/fullrank.h"
 #include "wire/agent.pb-c.h"
 #include "wire/message.h"
 #include "wire/record.h"
+#include "wire/ring.h"
 
 #define OFFSET_WINDOW_NS 30000000000ull
 #define MEETING_NS       5000000000ull
@@ -162,6 +165,55 @@ static struct fr_ccomm *add_comm(struct fr_cjob *j, uint64_t hash, uint32_t inst
     return s;
 }
 
+static void remove_comm(struct fr_cjob *j, uint64_t hash, uint32_t instance)
+{
+    struct fr_ccomm *s = j->comms_cap ? comm_slot(j, hash, instance) : NULL;
+    uint32_t mask = j->comms_cap - 1, i = s ? (uint32_t)(s - j->comms) : 0;
+
+    if (!s || !s->hash)
+        return;
+    memset(s, 0, sizeof *s);
+    j->ncomms--;
+    /* what stands behind it in a row may have been put there for want of its place */
+    for (i = (i + 1) & mask; j->comms[i].hash; i = (i + 1) & mask) {
+        struct fr_ccomm moved = j->comms[i];
+
+        memset(&j->comms[i], 0, sizeof moved);
+        *comm_slot(j, moved.hash, moved.instance) = moved;
+    }
+}
+
+/* A rank has freed its part. When all have, or the judge did not hold it, it is forgotten here. */
+static void take_freed(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r)
+{
+    for (size_t i = 0; i < r->n_comms; i++) {
+        const Fullrank__Comm *m = r->comms[i];
+        struct fr_cjob *j = m->freed ? find_rank(c, n, m->job, m->epoch, m->seen_by) : NULL;
+        struct fr_comm_key key = {m->members_hash, m->instance};
+
+        if (j && key.members_hash && fr_judge_comm_freed(j->judge, key, m->seen_by) != 0)
+            remove_comm(j, key.members_hash, key.instance);
+    }
+}
+
+/* How many nodes the members are on; they were checked. */
+static uint32_t nodes_of(const struct fr_cjob *j, const Fullrank__Comm *m)
+{
+    FR_CLEANUP(fr_freep) bool *on = fr_xcalloc(j->nodes, sizeof *on);
+    uint32_t n = 0, members = 0;
+
+    for (size_t i = 0; i < m->n_runs; i += 3)
+        for (uint32_t k = 0; k < m->runs[i + 2] && members < m->size; k++, members++) {
+            uint32_t node = (m->runs[i] + k * m->runs[i + 1]) / j->ranks_per_node;
+
+            if (node < j->nodes && !on[node]) {
+                on[node] = true;
+                n++;
+            }
+        }
+    return n;
+}
+
 static void take_comm(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Comm *m)
 {
     struct fr_cjob *j = find_rank(c, n, m->job, m->epoch, m->seen_by);
@@ -188,7 +240,10 @@ static void take_comm(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Comm
     if (!s)
         return;
     s->size = m->size;
-    snprintf(s->name, sizeof s->name, "%.15s", m->name);
+    if (!s->nodes && m->n_runs)
+        s->nodes = nodes_of(j, m);
+    if (m->name[0])
+        snprintf(s->name, sizeof s->name, "%.15s", m->name);
     fr_judge_comm(j->judge, key, m->size, m->runs, (uint32_t)(m->n_runs / 3), s->name);
 }
 
@@ -274,6 +329,7 @@ static void take_now(struct fr_ctl *c, struct fr_cnode *n, struct fr_cjob *j, ui
                            .seq = m->seq,
                            .bytes = m->bytes,
                            .peer = m->peer,
+                           .blind = m->blind,
                            .observed_ns = observed_ns};
 
     k->now_op = m->op;
@@ -306,6 +362,8 @@ static void take_rank(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Rank
     k->stopped_ratio = m->stopped_ratio;
     k->rss_bytes = m->rss_bytes;
     k->finalized = m->finalized;
+    k->dropped = m->dropped;
+    j->sources |= m->sources;
     if (k->state == FR_PROC_GONE && !k->gone_ns)
         k->gone_ns = k->state_since_ns ? k->state_since_ns : c->now_ns;
     fr_ratio_update(&k->cpu, k->observed_ns, k->cpu_ns, 1e9);
@@ -370,6 +428,42 @@ static void take_progress(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__
         fr_steps_moved(c, j, m->rank, o.completed_ns ? o.completed_ns : c->now_ns);
 }
 
+static void take_ras(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__RasWord *m)
+{
+    struct fr_cjob *j = n->job ? find_job(c, n, m->job, m->epoch) : NULL;
+    int32_t rank;
+
+    if (!j)
+        return;
+    /* about the job that runs on the node, not about anybody else's */
+    rank = j == n->job ? fr_ras_rank(j, n, m) : -1;
+    if (rank < 0 || m->what > FR_RAS_SAYS_DEAD) {
+        j->foreign++;
+        return;
+    }
+    fr_judge_ras(j->judge, (uint32_t)rank,
+                 &(struct fr_obs_ras){.says = (enum fr_ras_says)m->what,
+                                      .since_ns = map_ns(c, n, m->since_ns),
+                                      .observed_ns = map_ns(c, n, m->observed_ns),
+                                      .behind = m->behind,
+                                      .polls = m->polls});
+}
+
+static void count_operations(struct fr_cnode *n, const struct fr_cjob *j, const Fullrank__Step *m)
+{
+    if (n->job_epoch != j->epoch) {
+        n->job_epoch = j->epoch;
+        n->job_colls = n->job_p2ps = 0;
+        n->job_lost0 = n->lost_records;
+    }
+    for (size_t i = 0; i < m->n_groups; i++) {
+        if (fr_op_is_collective(m->groups[i]->op))
+            n->job_colls += m->groups[i]->count;
+        else if (m->groups[i]->op == FR_OP_SEND || m->groups[i]->op == FR_OP_RECV)
+            n->job_p2ps += m->groups[i]->count;
+    }
+}
+
 /* Returns the newest step of the report, for its acknowledgement. late: told behind newer ones, for
  * the record only. */
 static uint64_t take_steps(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r,
@@ -399,6 +493,8 @@ static uint64_t take_steps(struct fr_ctl *c, struct fr_cnode *n, const Fullrank_
         if (!late)
             fr_judge_step(j->judge, m->rank, &o);
         fr_steps_add(c, j, &s);
+        if (!late)
+            count_operations(n, j, m);
         if (m->step > newest) {
             newest = m->step;
             *ret_job = j;
@@ -449,6 +545,8 @@ static void take_records(struct fr_ctl *c, struct fr_cnode *n, const ProtobufCBi
             continue;
         }
         fr_judge_record(j->judge, w.rank, &o);
+        if (j->sources & FR_SOURCE_NCCL)
+            fr_nccl_record(c, j, fr_job_comm(j, w.members_hash, w.instance), w.rank, &o);
     }
 }
 
@@ -462,6 +560,7 @@ static void take_info(struct fr_cnode *n, const Fullrank__NodeInfo *m)
     snprintf(n->machine, sizeof n->machine, "%.63s", m->machine_id);
     snprintf(n->probe_dir, sizeof n->probe_dir, "%.255s", m->probe_dir);
     n->ranks_max = m->ranks_max;
+    fr_ras_addresses(n, m);
     n->has_info = true;
 }
 
@@ -518,8 +617,7 @@ struct told {
 static void take_answers(struct fr_ctl *c, struct fr_cnode *n, const Fullrank__Report *r)
 {
     for (size_t i = 0; i < r->n_evidence; i++)
-        fr_act_evidence(c, n, r->evidence[i]->incident, r->evidence[i]->name,
-                        r->evidence[i]->data.data, r->evidence[i]->data.len, r->evidence[i]->last);
+        fr_act_evidence(c, n, r->evidence[i]);
     for (size_t i = 0; i < r->n_tests; i++)
         take_test(c, n, r->tests[i]);
 }
@@ -538,6 +636,7 @@ static struct told take_history(struct fr_ctl *c, struct fr_cnode *n, const Full
     for (size_t i = 0; i < r->n_spans; i++)
         take_span(c, n, r->spans[i]);
     t.step = take_steps(c, n, r, true, &t.job);
+    take_freed(c, n, r);
     take_answers(c, n, r);
     return t;
 }
@@ -560,8 +659,11 @@ static struct told take_all(struct fr_ctl *c, struct fr_cnode *n, const Fullrank
         take_progress(c, n, r->progress[i]);
     for (size_t i = 0; i < r->n_spans; i++)
         take_span(c, n, r->spans[i]);
+    for (size_t i = 0; i < r->n_ras; i++)
+        take_ras(c, n, r->ras[i]);
     take_records(c, n, &r->records);
     t.step = take_steps(c, n, r, false, &t.job);
+    take_freed(c, n, r);
     take_answers(c, n, r);
     if (r->self)
         take_self(n, r->self, r->mono_ns);

@@ -15,6 +15,7 @@
 #include "control/act.h"
 #include "control/fleet.h"
 #include "control/incidents.h"
+#include "control/nccl_series.h"
 #include "control/publish.h"
 
 #define SETTLE_AFTER_NS 450000000ll /* a report that was made after the end has come by then */
@@ -75,6 +76,8 @@ static void free_detail(struct fr_cjob *j)
     j->open_steps = NULL;
     free(j->open_self);
     j->open_self = NULL;
+    fr_nccl_free(j->nccl);
+    j->nccl = NULL;
     free(j->comms);
     j->comms = NULL;
     j->ncomms = j->comms_cap = 0;
@@ -202,6 +205,7 @@ void fr_job_begin_judging(struct fr_ctl *c, struct fr_cjob *j)
     }
     for (uint32_t i = 0; i < FR_STEPS_OPEN; i++)
         j->open_steps[i].step = 0;
+    j->burst_until = j->burst_ns = 0;
     j->step_done = j->step_durable = j->pending_row = 0;
     j->attempt_checkpoint = 0;
     j->moved = 0;
@@ -210,6 +214,8 @@ void fr_job_begin_judging(struct fr_ctl *c, struct fr_cjob *j)
     if (j->ncomms)
         memset(j->comms, 0, j->comms_cap * sizeof *j->comms);
     j->ncomms = 0;
+    j->sources = 0;
+    fr_nccl_reset(j);
     if (!j->judge)
         j->judge = fr_judge_new(&c->judge_cfg);
     fr_judge_begin(j->judge, j->nranks, node_of, j->nodes, c->now_ns);

@@ -8,10 +8,13 @@
 #include <string.h>
 
 #include "control/account.h"
+#include "control/ingest.h"
+#include "control/nccl_series.h"
 #include "control/self.h"
 #include "control/steps.h"
 #include "model/metrics.h"
 #include "model/op.h"
+#include "wire/ring.h"
 
 #define GROUPS 64
 #define WINDOW 64
@@ -39,7 +42,7 @@ static void label(struct fr_buf *out, const char *sep, const char *key, const ch
     fr_buf_putc(out, '"');
 }
 
-/* keys: up to 4 values in the order of the table's labels; NaN: not exported. */
+/* values: in the order of the table's labels; NaN: not exported. */
 static void sample(struct fr_buf *out, enum fr_metric m, double v, const char *const values[],
                    int n)
 {
@@ -193,6 +196,107 @@ static void write_groups(struct fr_ctl *c, struct fr_buf *out, enum fr_metric m)
     }
 }
 
+/* --- the open names --- */
+
+static bool uses_nccl(const struct fr_cjob *j)
+{
+    return j->nattempts && (j->sources & FR_SOURCE_NCCL) != 0;
+}
+
+struct labels {
+    char node[FR_NAME_BYTES], gpu[16], comm[32], nodes[12], ranks[12], size[32];
+};
+
+static void fill_labels(struct fr_cjob *j, const struct fr_nccl_series *s, struct labels *l)
+{
+    const struct fr_ccomm *c = fr_job_comm(j, s->hash, s->instance);
+    const struct fr_cattempt *a = fr_job_current(j);
+
+    snprintf(l->node, sizeof l->node, "all");
+    snprintf(l->gpu, sizeof l->gpu, "all");
+    if (s->rank >= 0 && (uint32_t)s->rank / j->ranks_per_node < a->nnodes) {
+        snprintf(l->node, sizeof l->node, "%s",
+                 a->nodes[(uint32_t)s->rank / j->ranks_per_node]->name);
+        snprintf(l->gpu, sizeof l->gpu, "GPU%u", (uint32_t)s->rank % j->ranks_per_node);
+    }
+    /* the name alone is not unique, and two series may not be alike in all labels */
+    snprintf(l->comm, sizeof l->comm, "%s:%08llx.%u", c && c->name[0] ? c->name : "unknown",
+             (unsigned long long)s->hash >> 32, s->instance);
+    snprintf(l->nodes, sizeof l->nodes, "%u", c ? c->nodes : 0);
+    snprintf(l->ranks, sizeof l->ranks, "%u", c ? c->size : 0);
+    fr_nccl_size_text(s->size_low, l->size, sizeof l->size);
+}
+
+static void write_nccl_metric(struct fr_ctl *c, struct fr_buf *out, const char *ranks_of,
+                              enum fr_metric m, bool p2p, bool bandwidth)
+{
+    head(out, m);
+    for (uint32_t k = 0; k < c->njobs; k++) {
+        struct fr_cjob *j = c->jobs[k];
+        const struct fr_nccl_series *s;
+        struct fr_nccl_figures f;
+        int there;
+
+        for (size_t i = 0; uses_nccl(j) && (there = fr_nccl_at(c, j, i, &s, &f)) >= 0; i++) {
+            struct labels l;
+
+            if (!there || fr_op_is_collective(s->op) == p2p ||
+                (s->rank >= 0 && strcmp(ranks_of, j->job) != 0))
+                continue;
+            fill_labels(j, s, &l);
+            if (p2p)
+                SAMPLE(out, m, bandwidth ? f.busbw_gbs : f.us, FR_VERSION, j->job, l.node, l.gpu,
+                       l.comm, l.nodes, l.ranks, fr_op_name(s->op), l.size);
+            else
+                SAMPLE(out, m, bandwidth ? f.busbw_gbs : f.us, FR_VERSION, j->job, l.node, l.gpu,
+                       l.comm, l.nodes, l.ranks, fr_op_name(s->op), l.size, "unknown");
+        }
+    }
+}
+
+/* Records that the job's ranks on that node had no room for, and those that its agent came too late
+ * for. */
+static uint64_t lost_of(const struct fr_cjob *j, const struct fr_cnode *n)
+{
+    uint64_t sum = n->lost_records > n->job_lost0 ? n->lost_records - n->job_lost0 : 0;
+
+    for (uint32_t r = 0; j->ranks && r < j->ranks_per_node; r++)
+        sum += j->ranks[n->job_index * j->ranks_per_node + r].dropped;
+    return sum;
+}
+
+static void write_nccl_counter(struct fr_ctl *c, struct fr_buf *out, enum fr_metric m)
+{
+    head(out, m);
+    for (uint32_t i = 0; i < c->nnodes; i++) {
+        const struct fr_cnode *n = c->nodes[i];
+        const struct fr_cjob *j = n->job;
+
+        if (!j || !uses_nccl(j) || !j->judging || n->job_epoch != j->epoch)
+            continue;
+        SAMPLE(out, m,
+               (double)(m == FR_METRIC_NCCL_COLLS  ? n->job_colls
+                        : m == FR_METRIC_NCCL_P2PS ? n->job_p2ps
+                                                   : lost_of(j, n)),
+               FR_VERSION, j->job, n->name);
+    }
+}
+
+static void write_nccl(struct fr_ctl *c, struct fr_buf *out, const char *ranks_of)
+{
+    write_nccl_metric(c, out, ranks_of, FR_METRIC_NCCL_BUSBW, false, true);
+    write_nccl_metric(c, out, ranks_of, FR_METRIC_NCCL_COLL_TIME, false, false);
+    write_nccl_metric(c, out, ranks_of, FR_METRIC_NCCL_P2P_BUSBW, true, true);
+    write_nccl_metric(c, out, ranks_of, FR_METRIC_NCCL_P2P_TIME, true, false);
+    write_nccl_counter(c, out, FR_METRIC_NCCL_COLLS);
+    write_nccl_counter(c, out, FR_METRIC_NCCL_P2PS);
+    write_nccl_counter(c, out, FR_METRIC_NCCL_DROPPED);
+    head(out, FR_METRIC_NCCL_REFUSED);
+    EACH_JOB(c, j)
+    if (uses_nccl(j))
+        SAMPLE(out, FR_METRIC_NCCL_REFUSED, (double)fr_nccl_refused(j), j->job);
+}
+
 static const char *severity(uint32_t kind)
 {
     switch (kind) {
@@ -287,11 +391,16 @@ static void write_self(struct fr_ctl *c, struct fr_buf *out)
     SAMPLE(out, FR_METRIC_BUILD_INFO, 1, FR_VERSION, "");
 }
 
-void fr_metrics_write(struct fr_ctl *c, struct fr_buf *out)
+void fr_metrics_write(struct fr_ctl *c, struct fr_buf *out, const char *ranks_of)
 {
+    struct fr_cjob *j = ranks_of[0] ? fr_ctl_job(c, ranks_of) : NULL;
+
+    if (j && !fr_job_state_is_end(j->state))
+        fr_nccl_want_ranks(c, j);
     write_jobs(c, out);
     write_groups(c, out, FR_METRIC_GROUP_BUSBW);
     write_groups(c, out, FR_METRIC_GROUP_WAIT);
+    write_nccl(c, out, ranks_of);
     write_fleet(c, out);
     write_nodes(c, out);
     write_self(c, out);

@@ -10,6 +10,7 @@
 
 #include "control/state.h"
 
-void fr_metrics_write(struct fr_ctl *c, struct fr_buf *out);
+/* ranks_of: a job whose single ranks are shown, too, and kept from now on for a while; "": none. */
+void fr_metrics_write(struct fr_ctl *c, struct fr_buf *out, const char *ranks_of);
 
 #endif /* FR_CONTROL_METRICS_H */

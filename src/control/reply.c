@@ -6,6 +6,7 @@
 
 #include "base/xalloc.h"
 #include "control/act.h"
+#include "control/ras.h"
 #include "wire/agent.pb-c.h"
 #include "wire/message.h"
 
@@ -54,6 +55,11 @@ static void update_budget(struct fr_ctl *c, struct fr_cjob *j)
 {
     double rate, budget = (double)c->cfg.controller_record_budget_bytes;
 
+    if (j->step_done < j->burst_until) { /* what a burst brings is no measure of the rest */
+        j->record_window_ns = 0;
+        return;
+    }
+
     if (c->now_ns - j->record_window_ns < BUDGET_NS)
         return;
     rate = (double)j->record_bytes / ((double)(c->now_ns - j->record_window_ns) * 1e-9);
@@ -85,6 +91,8 @@ void fr_reply_make(struct fr_ctl *c, struct fr_cnode *n, struct fr_buf *reply)
 
         update_budget(c, j);
         r.keep_log2 = j->keep_log2;
+        r.ras_poll_s = fr_ras_wanted(c, n);
+        r.burst_until_step = j->burst_until;
         /* Also when it has ended: its last steps and deaths are still to be told. */
         if (!fr_job_state_is_end(j->state)) {
             ranks = fr_xcalloc(j->ranks_per_node, sizeof *ranks);
@@ -106,6 +114,7 @@ void fr_reply_make(struct fr_ctl *c, struct fr_cnode *n, struct fr_buf *reply)
         collect.incident = i->id;
         collect.job = j->job;
         collect.epoch = j->epoch;
+        collect.dumps = fr_act_wants_dumps(i);
         commands[r.n_commands].id = i->id;
         commands[r.n_commands].what_case = FULLRANK__COMMAND__WHAT_COLLECT;
         commands[r.n_commands].collect = &collect;

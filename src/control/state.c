@@ -126,6 +126,7 @@ void fr_ctl_free(struct fr_ctl *c)
         fr_job_free(c->jobs[i]);
     for (uint32_t i = 0; i < c->nnodes; i++) {
         free(c->nodes[i]->acks);
+        free(c->nodes[i]->addresses);
         free(c->nodes[i]);
     }
     for (size_t i = 0; i < c->nincidents; i++) {

@@ -33,22 +33,24 @@
 #include "policy/policy.h"
 #include "store/ledger.h"
 
-#define FR_NODES_MAX     4096
-#define FR_JOBS_MAX      256
-#define FR_JOB_NODES_MAX 4096
-#define FR_JOB_RANKS_MAX 16384
-#define FR_JOB_STEPS_MAX (1u << 19)
-#define FR_JOB_COMMS_MAX 65536
-#define FR_INCIDENTS_MAX 8192
-#define FR_TEXT_BYTES    256
-#define FR_FINDINGS_MAX  64
-#define FR_NODE_HISTORY  32
-#define FR_ACKS          1024       /* reports of one agent that wait for their rows */
-#define FR_ROW_RESTORED  UINT64_MAX /* number of a row that was read from the ledger */
-#define FR_SAVES         256        /* a power of two */
-#define FR_STEPS_OPEN    64         /* steps that some ranks have ended and others not */
+#define FR_NODES_MAX      4096
+#define FR_JOBS_MAX       256
+#define FR_JOB_NODES_MAX  4096
+#define FR_JOB_RANKS_MAX  16384
+#define FR_JOB_STEPS_MAX  (1u << 19)
+#define FR_JOB_COMMS_MAX  65536
+#define FR_INCIDENTS_MAX  8192
+#define FR_TEXT_BYTES     256
+#define FR_FINDINGS_MAX   64
+#define FR_NODE_HISTORY   32
+#define FR_NODE_ADDRESSES 32
+#define FR_ACKS           1024       /* reports of one agent that wait for their rows */
+#define FR_ROW_RESTORED   UINT64_MAX /* number of a row that was read from the ledger */
+#define FR_SAVES          256        /* a power of two */
+#define FR_STEPS_OPEN     64         /* steps that some ranks have ended and others not */
 
 struct fr_events;
+struct fr_nccl;
 
 /* --- nodes --- */
 
@@ -76,6 +78,7 @@ struct fr_ratio { /* rate of a total against time, over at least a second */
 struct fr_cnode {
     char name[FR_NAME_BYTES], host[FR_NAME_BYTES], rack[FR_NAME_BYTES], machine[FR_NAME_BYTES];
     char engine[16], version[32], boot_id[48], probe_dir[256];
+    char *addresses; /* each behind a blank; NULL: not told */
     uint32_t ranks_max;
     enum fr_node_state state, before_silence;
     char reason[FR_TEXT_BYTES], actor[FR_NAME_BYTES];
@@ -107,6 +110,9 @@ struct fr_cnode {
     uint32_t ack_first, nacks;
     struct fr_ratio cpu;
     uint64_t cpu_ns, rss_bytes, records, lost_records, spool_bytes;
+    uint64_t job_epoch, job_colls,
+        job_p2ps;       /* operations in steps that were told, of that attempt */
+    uint64_t job_lost0; /* lost_records when it was first heard of */
     bool pressure_known;
     struct fr_ratio cpu_some, memory_some;
     double load1;
@@ -124,6 +130,7 @@ struct fr_crank {
     int32_t grid_index[5], grid_size[5];
     double stopped_ratio;
     struct fr_ratio cpu, run_delay;
+    uint64_t dropped;      /* records that it had no room for */
     bool finalized, moved; /* moved: it has completed a collective in this attempt */
 };
 
@@ -144,6 +151,7 @@ struct fr_cattempt {
 struct fr_ccomm {
     uint64_t hash; /* 0: free slot */
     uint32_t instance, size;
+    uint32_t nodes; /* that its members are on, 0: members not known */
     char name[16];
 };
 
@@ -196,6 +204,7 @@ struct fr_act {
     enum fr_choice choice;
     struct fr_cnode *node; /* to drain */
     uint32_t waiting;      /* agents whose evidence is not complete */
+    bool dumps;            /* some of them wait for dumps of processes */
 };
 
 struct fr_cjob {
@@ -216,6 +225,8 @@ struct fr_cjob {
     /* its supervisor */
     uint32_t session;
     uint64_t heard_ns, last_order; /* heard_ns: also when it was lost sight of */
+    char restarts_owner[128]; /* what else starts the job again; "": nothing, it is ours to do */
+    bool supervisor_told;     /* since this controller was started: restarts_owner is known */
     bool cancelled, launcher_told;
     bool launcher_killed; /* the attempt ended because its launcher was, which is no rank's doing */
     struct fr_order order;
@@ -238,10 +249,13 @@ struct fr_cjob {
     struct fr_ccomm
         *comms; /* open addressing by key; names for what is shown, and the bound on their number */
     uint32_t ncomms, comms_cap;
-    uint32_t keep_log2; /* forwarded steps: n mod 2^keep_log2 == 0 */
+    uint32_t sources;     /* enum fr_seg_source bits that any rank of the attempt writes by */
+    struct fr_nccl *nccl; /* figures of NCCL's operations; NULL: none */
+    uint32_t keep_log2;   /* forwarded steps: n mod 2^keep_log2 == 0 */
     uint64_t record_bytes, record_window_ns;
-    uint64_t stale;   /* observations of another epoch, dropped */
-    uint64_t foreign; /* observations of ranks that the node does not hold, dropped */
+    uint64_t burst_until, burst_ns; /* every step up to there is asked for; since when */
+    uint64_t stale;                 /* observations of another epoch, dropped */
+    uint64_t foreign;               /* observations of ranks that the node does not hold, dropped */
     /* what has happened, for the account */
     struct fr_gp_step *steps;
     struct fr_cstep *step_info;
@@ -300,8 +314,9 @@ struct fr_cincident {
     char *evidence; /* JSON array */
     bool has_bundle, dirty;
     uint32_t nfiles;
-    uint64_t seen_ns;  /* the finding stood last; 0: restored, not seen since */
-    uint64_t decision; /* newest, 0: none */
+    uint64_t bundle_bytes; /* taken from agents */
+    uint64_t seen_ns;      /* the finding stood last; 0: restored, not seen since */
+    uint64_t decision;     /* newest, 0: none */
 };
 
 /* --- the whole --- */

@@ -139,6 +139,10 @@ static int adopt_attempt(struct fr_ctl *c, struct fr_cjob *j, const report_msg *
     if (r->n_node_list != j->nodes)
         return fr_fail(err, -EINVAL, "job %s: attempt %u names %zu nodes, the job has %u", j->job,
                        r->attempt, r->n_node_list, j->nodes);
+    if (j->nattempts && r->attempt <= fr_job_current(j)->attempt)
+        return fr_fail(
+            err, -EINVAL, "job %s: attempt %u with the new epoch %llu, but attempt %u has been",
+            j->job, r->attempt, (unsigned long long)r->epoch, fr_job_current(j)->attempt);
     for (uint32_t i = 0; i < j->nodes; i++) {
         nodes[i] = fr_fleet_node(c, r->node_list[i], err);
         if (!nodes[i])
@@ -171,7 +175,11 @@ static void correct_nodes(struct fr_ctl *c, struct fr_cjob *j, const report_msg 
     if (alike == j->nodes)
         return;
     j->nattempts--;
-    fr_job_add_attempt(c, j, r->attempt, r->epoch, nodes);
+    a = fr_job_add_attempt(c, j, r->attempt, r->epoch, nodes);
+    a->decision = old.decision;
+    a->row = old.row;
+    a->stop_unix_ns = old.stop_unix_ns;
+    memcpy(a->end_reason, old.end_reason, sizeof a->end_reason);
     free(old.nodes);
     fr_log(FR_LOG_NOTICE, "attempt.adopted", "job=%s attempt=%u nodes=other", j->job, r->attempt);
 }
@@ -257,6 +265,8 @@ static int take(struct fr_ctl *c, struct fr_cjob *j, const report_msg *r, struct
         return fr_fail(err, -EPERM, "job %s belongs to another supervisor", j->job);
     j->heard_ns = c->now_ns;
     j->session = r->session;
+    snprintf(j->restarts_owner, sizeof j->restarts_owner, "%.127s", r->restarts_owner);
+    j->supervisor_told = true;
     if (r->last_order > j->last_order)
         j->last_order = r->last_order;
     j->cancelled |= r->cancelled;

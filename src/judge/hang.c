@@ -414,7 +414,7 @@ static int wait_edges(struct graph *g, uint32_t rank)
         for (uint32_t i = 0; i < c->size; i++) {
             int m = fr_judge_member(c, i);
 
-            if (m < 0 || m == (int)rank || c->members[i].enqueued >= r->now.seq)
+            if (m < 0 || m == (int)rank || c->members[i].started >= r->now.seq)
                 continue;
             missing = 1;
             j->waits[m] |= MARK_SINK;
@@ -509,7 +509,7 @@ static struct comm *common_operation(struct graph *g)
     for (uint32_t i = 0; i < j->nranks; i++) {
         struct comm *c = collective_of(j, &j->ranks[i]);
 
-        if (c && c->size > 1 && !(j->waits[i] & MARK_BLOCKED))
+        if (c && c->size > 1 && !(j->waits[i] & MARK_BLOCKED) && !j->ranks[i].now.blind)
             return c;
     }
     return NULL;

@@ -147,6 +147,8 @@ size_t fr_judge_findings(struct fr_judge *j, uint64_t now_ns, struct fr_finding 
 
     fr_judge_learn_slow(j, now_ns);
     stuck = fr_judge_rule_dead(j, now_ns, &to);
+    if (stuck == 0)
+        stuck = fr_judge_rule_lost(j, now_ns, &to);
     if (stuck == 0) {
         stuck = fr_judge_rule_mismatch(j, now_ns, &to);
         stuck += fr_judge_rule_stopped(j, now_ns, &to);
@@ -155,6 +157,8 @@ size_t fr_judge_findings(struct fr_judge *j, uint64_t now_ns, struct fr_finding 
         if (fr_judge_rule_slow(j, now_ns, &to) == 0 && stuck == 0)
             fr_judge_rule_job_slow(j, &to);
     }
+    for (size_t i = 0; i < to.n; i++)
+        fr_judge_ras_confirm(j, &to.v[i], now_ns);
     if (late.n && to.n < max)
         to.v[to.n++] = stall;
     fr_judge_rule_silent(j, now_ns, &to);

@@ -95,6 +95,10 @@ struct fr_comm_key {
 void fr_judge_comm(struct fr_judge *j, struct fr_comm_key key, uint32_t size, const uint32_t *runs,
                    uint32_t nruns, const char *name);
 
+/* A rank has freed its part of a communicator. When all members have, the judge forgets it: returns
+ * 1 then, 0 while others hold it, -ENOENT when it is not known. */
+int fr_judge_comm_freed(struct fr_judge *j, struct fr_comm_key key, uint32_t rank);
+
 /* How far a rank is in a communicator. */
 struct fr_obs_progress {
     uint64_t enqueued, started, completed;
@@ -105,6 +109,23 @@ struct fr_obs_progress {
 void fr_judge_progress(struct fr_judge *j, uint32_t rank, struct fr_comm_key key,
                        const struct fr_obs_progress *o);
 
+/* What NCCL's own subsystem says of a rank's process. It answers for the whole job, so its word
+ * comes also when the rank's agent does not. It names nobody by itself: it stands beside what is
+ * seen from here. */
+enum fr_ras_says { /* equal to RasWord.what of agent.proto */
+                   FR_RAS_SAYS_NOTHING = 0,
+                   FR_RAS_SAYS_BEHIND,    /* it has launched less than others, and nobody moves */
+                   FR_RAS_SAYS_NO_ANSWER, /* its RAS thread does not answer */
+                   FR_RAS_SAYS_DEAD       /* nor has it for a minute */
+};
+struct fr_obs_ras {
+    enum fr_ras_says says;
+    uint64_t since_ns, observed_ns;
+    uint64_t behind; /* operations */
+    uint32_t polls;
+};
+void fr_judge_ras(struct fr_judge *j, uint32_t rank, const struct fr_obs_ras *o);
+
 /* What a rank is inside of. */
 struct fr_obs_now {
     uint32_t op;        /* enum fr_op, FR_OP_NONE: outside of any call */
@@ -113,6 +134,7 @@ struct fr_obs_now {
     struct fr_comm_key comm; /* members_hash 0: none */
     uint64_t seq, bytes;
     int32_t peer; /* p2p: job rank, -1: any or none */
+    bool blind;   /* whether the operation has ended cannot be seen (GPU without kernel events) */
     uint64_t observed_ns;
 };
 void fr_judge_now(struct fr_judge *j, uint32_t rank, const struct fr_obs_now *o);

@@ -5,6 +5,7 @@
  * Movement is a counter that rose, another call, a step or a phase that began; a time that changed
  * alone is none, or a rank that polls would never hang.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,6 +237,60 @@ void fr_judge_comm(struct fr_judge *j, struct fr_comm_key key, uint32_t size, co
     table_put(j, j->ncomms++);
 }
 
+/* Take the entry at `hole` out: what was put behind it for want of its place moves up. */
+static void table_close_gap(struct fr_judge *j, uint64_t hole)
+{
+    uint64_t mask = j->table_cap - 1;
+
+    for (uint64_t i = (hole + 1) & mask; j->table[i]; i = (i + 1) & mask) {
+        uint64_t home = hash_key(j->comms[j->table[i] - 1].key) & mask;
+
+        if (((i - home) & mask) < ((i - hole) & mask))
+            continue; /* its own place lies behind the hole */
+        j->table[hole] = j->table[i];
+        hole = i;
+    }
+    j->table[hole] = 0;
+}
+
+static uint64_t table_place(const struct fr_judge *j, uint32_t index)
+{
+    uint64_t mask = j->table_cap - 1, i = hash_key(j->comms[index].key) & mask;
+
+    while (j->table[i] != index + 1)
+        i = (i + 1) & mask;
+    return i;
+}
+
+static void comm_remove(struct fr_judge *j, struct comm *c)
+{
+    uint32_t index = (uint32_t)(c - j->comms), last = j->ncomms - 1;
+
+    table_close_gap(j, table_place(j, index));
+    j->member_slots -= c->size;
+    fr_judge_comm_fini(c);
+    if (index != last) {
+        j->table[table_place(j, last)] = index + 1;
+        j->comms[index] = j->comms[last];
+    }
+    j->ncomms = last;
+}
+
+int fr_judge_comm_freed(struct fr_judge *j, struct fr_comm_key key, uint32_t rank)
+{
+    struct comm *c = fr_judge_comm_find(j, key);
+    int slot = c ? fr_judge_slot(j, c, rank, true) : -1;
+
+    if (slot < 0)
+        return -ENOENT;
+    c->nfreed += !c->members[slot].freed;
+    c->members[slot].freed = true;
+    if (c->nfreed < c->size)
+        return 0;
+    comm_remove(j, c);
+    return 1;
+}
+
 void fr_judge_comm_fini(struct comm *c)
 {
     free(c->runs);
@@ -308,7 +363,14 @@ void fr_judge_progress(struct fr_judge *j, uint32_t rank, struct fr_comm_key key
         fr_judge_note_move(j, r, o->enqueued_ns);
     if (o->completed > m->completed)
         fr_judge_note_move(j, r, o->completed_ns);
-    *m = (struct member){o->enqueued, o->completed, o->bytes, o->enqueued_ns, o->op, o->dtype};
+    *m = (struct member){.enqueued = o->enqueued,
+                         .started = o->started,
+                         .completed = o->completed,
+                         .bytes = o->bytes,
+                         .enqueued_ns = o->enqueued_ns,
+                         .op = o->op,
+                         .dtype = o->dtype,
+                         .freed = m->freed};
 }
 
 void fr_judge_now(struct fr_judge *j, uint32_t rank, const struct fr_obs_now *o)

@@ -40,6 +40,7 @@ struct rank {
     struct fr_obs_proc proc;
     bool proc_known;
     uint64_t dead_ns; /* first seen gone or zombie, 0: not */
+    struct fr_obs_ras ras;
     struct totals old, older;
     /* marks */
     uint32_t phase;
@@ -68,10 +69,11 @@ struct rank {
     uint32_t nlate;
 };
 
-struct member { /* of a communicator: how far one rank is */
-    uint64_t enqueued, completed, bytes;
+struct member {                                   /* of a communicator: how far one rank is */
+    uint64_t enqueued, started, completed, bytes; /* started: entered; a GPU's launches run ahead */
     uint64_t enqueued_ns;
     uint32_t op, dtype;
+    bool freed;
 };
 
 struct op_account {
@@ -94,7 +96,7 @@ struct comm {
     uint32_t *runs;    /* first, stride, count; NULL: list not known */
     int32_t *slot_of;  /* list not known: rank -> slot, -1 */
     uint32_t *rank_of; /* list not known: slot -> rank */
-    uint32_t nslots;
+    uint32_t nslots, nfreed;
     struct member *members;         /* by slot */
     struct join *joins;             /* JOINS(j) of them, by seq */
     float *duration_s, *in_calls_s; /* [join][slot] */
@@ -184,7 +186,13 @@ int fr_judge_rank_is_silent(const struct fr_judge *j, uint32_t rank, uint64_t no
 int fr_judge_rank_is_over(const struct rank *r);
 void fr_judge_comm_fini(struct comm *c);
 
+/* ras.c: the word that stands now, NOTHING when it is old or the rank has moved since. */
+enum fr_ras_says fr_judge_ras_says(const struct fr_judge *j, const struct rank *r, uint64_t now_ns);
+/* Add RAS as a witness of a finding that names the rank. */
+void fr_judge_ras_confirm(const struct fr_judge *j, struct fr_finding *f, uint64_t now_ns);
+
 /* rules */
+int fr_judge_rule_lost(struct fr_judge *j, uint64_t now_ns, struct findings *to);
 int fr_judge_rule_dead(struct fr_judge *j, uint64_t now_ns, struct findings *to);
 void fr_judge_rule_silent(struct fr_judge *j, uint64_t now_ns, struct findings *to);
 int fr_judge_rule_mismatch(struct fr_judge *j, uint64_t now_ns, struct findings *to);

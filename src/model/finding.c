@@ -20,7 +20,7 @@ static const struct {
     {"silence", 0, 's'}, {"gone", 1, 'g'},   {"stopped", 1, 'p'}, {"mismatch", 1, 'm'},
     {"peers", 0, 't'},   {"past", 0, 't'},   {"arrival", 0, 't'}, {"throttled", 0, 'c'},
     {"starved", 0, 'q'}, {"memory", 0, 'y'}, {"io", 0, 'i'},      {"launcher", 1, 'l'},
-    {"gpu", 1, 'u'},     {"link", 1, 'k'},
+    {"gpu", 1, 'u'},     {"link", 1, 'k'},   {"ras", 0, 'r'},     {"ras_dead", 1, 'r'},
 };
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))

@@ -61,7 +61,9 @@ enum fr_witness {
     FR_WITNESS_IO = 1 << 10,       /* blocked in D */
     FR_WITNESS_LAUNCHER = 1 << 11, /* the launcher's own word names it */
     FR_WITNESS_GPU = 1 << 12,
-    FR_WITNESS_LINK = 1 << 13
+    FR_WITNESS_LINK = 1 << 13,
+    FR_WITNESS_RAS = 1 << 14,     /* NCCL's RAS names it, too */
+    FR_WITNESS_RAS_DEAD = 1 << 15 /* and takes it for dead: a minute without a sign of life */
 };
 
 #define FR_FINDING_LINES      6

@@ -61,3 +61,13 @@ double fr_op_busbw_factor(uint32_t op, uint32_t n)
         return NAN; /* moves no payload, or nccl-tests defines none */
     }
 }
+
+double fr_op_algbw_gbs(uint64_t bytes, double seconds)
+{
+    return seconds > 0 ? (double)bytes / 1.0e9 / seconds : (double)NAN;
+}
+
+double fr_op_busbw_gbs(uint32_t op, uint32_t n, uint64_t bytes, double seconds)
+{
+    return fr_op_algbw_gbs(bytes, seconds) * fr_op_busbw_factor(op, n);
+}

@@ -72,4 +72,10 @@ const char *fr_op_name(uint32_t op);
  * count of nccl-tests for the operation. Source: nccl-tests doc/PERFORMANCE.md. */
 double fr_op_busbw_factor(uint32_t op, uint32_t n);
 
+/* algbw and busbw in GB/s (1e9 bytes a second) of one operation of n ranks that took so long, equal
+ * to nccl-tests' to the last bit: the same operations in the same order. NaN as above, and where
+ * the time is not above 0. */
+double fr_op_algbw_gbs(uint64_t bytes, double seconds);
+double fr_op_busbw_gbs(uint32_t op, uint32_t n, uint64_t bytes, double seconds);
+
 #endif /* FR_MODEL_OP_H */

@@ -136,6 +136,19 @@ static int claim_shared(struct fr_lane *l, uint64_t tid)
     return -1;
 }
 
+int fr_lane_share(struct fr_lane *l, uint64_t owner)
+{
+    if (__atomic_load_n(&fr_probe.state, __ATOMIC_ACQUIRE) != FR_PROBE_ON)
+        return 0;
+    memset(l, 0, sizeof *l);
+    l->ready_fd = -1;
+    if (claim_shared(l, owner) != 0)
+        return 0;
+    l->records = (struct fr_record *)(l->seg + 1);
+    l->t_last = l->t_read = fr_ticks();
+    return 1;
+}
+
 int fr_lane_claim(struct fr_lane *l)
 {
     long tid;

@@ -25,7 +25,9 @@
 
 #define fr_likely(x)   __builtin_expect(!!(x), 1)
 #define fr_unlikely(x) __builtin_expect(!!(x), 0)
-#define FR_TLS         __thread __attribute__((tls_model("initial-exec")))
+#ifndef FR_TLS
+#define FR_TLS __thread __attribute__((tls_model("initial-exec")))
+#endif
 
 #define FR_READY_EVERY_NS 1000000u /* run-queue wait is read at most this often */
 #define FR_READY_CALL_NS  100000u  /* and after a call only if that call took this long */
@@ -92,6 +94,10 @@ void fr_probe_finalized(void);
 
 /* Claim a lane for the calling thread. Returns 1; 0 when there is no segment. */
 int fr_lane_claim(struct fr_lane *l);
+
+/* Claim a lane that belongs to no thread: whoever fills it sees to it that only one does at a time.
+ * Returns 1; 0 when none is free. */
+int fr_lane_share(struct fr_lane *l, uint64_t owner);
 
 /* Read the run-queue wait; `in_gap` is 1 when it belongs to time outside calls. */
 void fr_lane_read_ready(struct fr_lane *l, uint64_t now, int in_gap);

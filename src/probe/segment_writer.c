@@ -16,6 +16,10 @@
 #define RENAME_NOREPLACE 1
 #endif
 
+#ifndef FR_PROBE_LIBRARY
+#define FR_PROBE_LIBRARY FR_LIBRARY_MARKS /* with or without the MPI shim */
+#endif
+
 struct fr_probe fr_probe;
 
 /* Silent unless asked: a probe that cannot work must not be noticed by the job. */
@@ -203,6 +207,7 @@ static void lay_out(struct fr_seg_header *h)
     h->lane_count = FR_SEG_LANES;
     h->total_bytes = h->lane_off + (uint64_t)h->lane_bytes * h->lane_count;
     h->level = fr_probe.level;
+    h->libraries = FR_PROBE_LIBRARY;
     h->clock = choose_clock();
     clock_gettime(CLOCK_REALTIME, &unix_now);
     h->start_unix_ns = (int64_t)unix_now.tv_sec * 1000000000 + unix_now.tv_nsec;
@@ -273,6 +278,49 @@ static int allocate(int fd, uint64_t bytes)
     return 0;
 }
 
+static void use_segment(void *map, struct fr_seg_header *h)
+{
+    fr_probe.base = map;
+    fr_probe.hdr = h;
+    fr_probe.clock = h->clock;
+    fr_probe.mask = h->lane_records - 1;
+    fr_probe.steps = (struct fr_seg_step *)(fr_probe.base + h->step_off);
+    fr_probe.comms = (struct fr_seg_comm *)(fr_probe.base + h->comm_off);
+}
+
+/* Another copy of this code in this process has made the segment (marks beside the NCCL plugin):
+ * write into the same one. All that two copies share are words that are claimed atomically. */
+static int attach(const char *path, const struct fr_seg_header *mine)
+{
+    struct fr_seg_header *h;
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+
+    if (fd < 0)
+        return -1;
+    h = mmap(NULL, mine->total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+    close(fd);
+    if (h == MAP_FAILED)
+        return -1;
+    if (h->version != mine->version || h->total_bytes != mine->total_bytes ||
+        h->lane_off != mine->lane_off || h->lane_records != mine->lane_records ||
+        h->comm_bytes != mine->comm_bytes || h->pid != mine->pid) { /* of another release */
+        munmap(h, mine->total_bytes);
+        errno = EPROTO;
+        return -1;
+    }
+    /* Two of a kind would write the same words: the second one stays out. */
+    if (__atomic_fetch_or(&h->libraries, (uint32_t)FR_PROBE_LIBRARY, __ATOMIC_ACQ_REL) &
+        FR_PROBE_LIBRARY) {
+        munmap(h, mine->total_bytes);
+        errno = EEXIST;
+        return -1;
+    }
+    if (fr_probe.level > h->level)
+        h->level = fr_probe.level;
+    use_segment(h, h);
+    return 0;
+}
+
 static int open_segment(const char *dir)
 {
     struct fr_seg_header *h, first;
@@ -309,17 +357,15 @@ static int open_segment(const char *dir)
     h = map;
     *h = first;
     if (show(tmp, fr_probe.path, h) != 0) {
-        tell("cannot rename the segment", fr_probe.path);
+        int rc = errno == EEXIST ? attach(fr_probe.path, &first) : -1;
+
+        if (rc != 0)
+            tell("cannot rename the segment", fr_probe.path);
         munmap(map, first.total_bytes);
         unlink(tmp);
-        return -1;
+        return rc;
     }
-    fr_probe.base = map;
-    fr_probe.hdr = h;
-    fr_probe.clock = h->clock;
-    fr_probe.mask = h->lane_records - 1;
-    fr_probe.steps = (struct fr_seg_step *)(fr_probe.base + h->step_off);
-    fr_probe.comms = (struct fr_seg_comm *)(fr_probe.base + h->comm_off);
+    use_segment(map, h);
     return 0;
 }
 
@@ -372,12 +418,13 @@ void fr_probe_finalized(void)
 }
 
 /* A process that ends in order takes its file with it; one that dies leaves it to the agent.
- * Marks alone have no goodbye: there, running its exit handlers is the order. */
+ * Marks and NCCL have no goodbye: there, running its exit handlers is the order. */
 __attribute__((destructor)) static void remove_segment(void)
 {
     if (__atomic_load_n(&fr_probe.state, __ATOMIC_ACQUIRE) != FR_PROBE_ON || !fr_probe.path[0])
         return;
-    if (!fr_probe.hdr->finalized && fr_probe.hdr->sources != FR_SOURCE_MARKS)
+    if (!fr_probe.hdr->finalized &&
+        (fr_probe.hdr->sources & ~(uint32_t)(FR_SOURCE_MARKS | FR_SOURCE_NCCL)))
         return;
     unlink(fr_probe.path);
 }

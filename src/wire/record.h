@@ -6,6 +6,8 @@
  * thousands of records field by field as protobuf would cost more than the rest of the agent.
  *
  * Unit:    nanoseconds of the node's CLOCK_MONOTONIC, bytes.
+ * Clock:   with FR_REC_GPU_CLOCK start and end were stamped by a GPU and are here on the node's
+ *          clock, within the error of the offset between the two (microseconds).
  * Range:   the reader checks that the length is a multiple of the size and each field on use.
  */
 #ifndef FR_WIRE_RECORD_H

@@ -29,8 +29,10 @@
  *          counter and turns ticks into CLOCK_MONOTONIC nanoseconds by (clock_ticks0,
  *          clock_mono0_ns) and a pair of its own.
  * Range:   everything a reader finds is checked before use: it is another user's memory.
- * Threads: a lane belongs to one thread; comm slots are written by whoever calls on
- *          that communicator (MPI allows one collective at a time on it).
+ * GPU:     progress of a communicator whose flags have FR_COMM_GPU is written by several threads at
+ *          once, each word by itself; `version` only says that something changed.
+ * Threads: a lane belongs to one thread (or to whoever holds it, owner FR_LANE_SHARED); comm slots
+ * are written by whoever calls on that communicator (MPI allows one collective at a time on it).
  * Versions: the agent reads layouts FR_RING_VERSION down to FR_RING_VERSION_OLDEST.
  */
 #ifndef FR_WIRE_RING_H
@@ -52,6 +54,7 @@
 #define FR_SEG_MAX_BYTES       (64u << 20) /* a reader refuses more */
 #define FR_COMM_RUNS           8           /* member list: at most this many arithmetic runs */
 #define FR_COMM_NONE           0xffffu
+#define FR_LANE_SHARED         0xffffffff00000000ull /* owner: no thread, but a library */
 #define FR_SUFFIX_SEG          ".seg"
 
 enum fr_seg_clock {
@@ -69,12 +72,45 @@ enum fr_seg_source {
     FR_SOURCE_GLOO = 8
 }; /* bits */
 
+/* Libraries that can write one segment beside each other: each has words of its own. */
+enum fr_seg_library { FR_LIBRARY_MARKS = 1, FR_LIBRARY_NCCL = 2 };
+
 enum fr_record_flag {
     FR_REC_NONBLOCKING =
         1, /* t_enq is the call, t_start the same; t_end was seen in Wait or Test */
     FR_REC_PERSISTENT = 2,
     FR_REC_GPU_CLOCK = 4, /* t_start and t_end are GPU nanoseconds */
-    FR_REC_FAILED = 8     /* the call returned an error */
+    FR_REC_FAILED = 8,    /* the call returned an error */
+    FR_REC_UNTIMED = 16   /* its end is not visible: t_start and t_end are t_enq */
+};
+
+/* Collective library's own names, for fr_record.algo and .proto; numbers are part of the layout. */
+enum fr_algo {
+    FR_ALGO_UNKNOWN = 0,
+    FR_ALGO_TREE,
+    FR_ALGO_RING,
+    FR_ALGO_COLLNET_DIRECT,
+    FR_ALGO_COLLNET_CHAIN,
+    FR_ALGO_NVLS,
+    FR_ALGO_NVLS_TREE,
+    FR_ALGO_PAT,
+    FR_ALGO_COPY_ENGINE,
+    FR_ALGO_OTHER = 255
+};
+
+enum fr_proto {
+    FR_PROTO_UNKNOWN = 0,
+    FR_PROTO_LL,
+    FR_PROTO_LL128,
+    FR_PROTO_SIMPLE,
+    FR_PROTO_OTHER = 255
+};
+
+/* fr_seg_comm.flags */
+enum fr_comm_flag {
+    FR_COMM_GPU = 1,  /* operations run on a GPU: `started` is the newest that one is in */
+    FR_COMM_P2P = 2,  /* groups of sends and receives of the communicator with instance 0 */
+    FR_COMM_BLIND = 4 /* nobody can see the operation last enqueued end: started is enqueued */
 };
 
 /* One finished operation, 64 bytes, one cache line. */
@@ -158,10 +194,15 @@ struct fr_seg_comm {
     uint32_t root;
     uint32_t channels_started; /* NCCL: of the oldest incomplete one */
     uint32_t channels_ended;
-    uint32_t pad2[1];
+    uint32_t flags;   /* enum fr_comm_flag */
     uint64_t t_since; /* ticks: who had the slot before was freed; records entered earlier are that
                          one's. 0: nobody had */
-    uint64_t pad3[3];
+    /* NCCL, 0 from others and from libraries before it */
+    int64_t gpu_offset_ns; /* CLOCK_MONOTONIC less the GPU's clock, never too small; 0: not known */
+    uint32_t proxy_posted; /* network operations handed to the proxy thread, */
+    uint32_t proxy_sent;   /* begun by it, */
+    uint32_t proxy_done;   /* and ended; all modulo 2^32 */
+    uint32_t proxy_steps;  /* chunks that ended, level full only */
 };
 
 /* One step in place: what survives when the agent was away for a while. */
@@ -216,6 +257,8 @@ struct fr_seg_header {
     int32_t grid_index[8], grid_size[8]; /* by enum fullrank_dim, size 0: not told */
     uint64_t plan_first_step, plan_total_steps, plan_checkpoint_every, plan_last_checkpoint;
     double plan_tokens_per_step, plan_flops_per_step, plan_peak_flops_per_rank;
+    uint32_t libraries; /* enum fr_seg_library bits that have it mapped; one of a kind */
+    uint32_t pad;
 };
 
 _Static_assert(sizeof(struct fr_record) == 64, "a record is one cache line");

@@ -483,7 +483,8 @@ int fr_segment_comms(struct fr_segment *s, struct fr_err *err)
         for (uint32_t i = 0; i < n; i++) {
             uint64_t version = again[i].version;
 
-            if (version == s->comm[base + i].version && !(version & 1) && version != 0)
+            if (version == s->comm[base + i].version && !(version & 1) && version != 0 &&
+                !(again[i].flags & FR_COMM_GPU))
                 continue; /* its content is that of this version */
             if (!(version & 1) && memcmp(&s->chunk.comms[i], &again[i], sizeof one) == 0) {
                 one = again[i];

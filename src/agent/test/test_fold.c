@@ -12,6 +12,7 @@
 #include "agent/fold.h"
 #include "base/rng.h"
 #include "model/op.h"
+#include "wire/ring.h"
 
 static struct fr_wire_record random_record(struct fr_rng *g, uint64_t step)
 {
@@ -225,9 +226,67 @@ static void kept_steps_nest_and_a_burst_keeps_all(void **state)
     assert_false(fr_fold_is_kept(&f, 1));
 }
 
+/* Against a count of the nanoseconds one by one. */
+static void time_on_a_gpu_is_the_union_of_its_operations(void **state)
+{
+    static uint8_t covered[4096];
+    struct fr_rng g = {.s = 11};
+    struct fr_fold f;
+    uint64_t want = 0;
+
+    (void)state;
+    fr_fold_init(&f);
+    for (int i = 0; i < 200; i++) {
+        struct fr_wire_record r = {.members_hash = 1, .op = FR_OP_ALLREDUCE, .step = 5};
+
+        r.start_ns = fr_rng_below(&g, 4000);
+        r.end_ns = r.start_ns + fr_rng_below(&g, 20);
+        r.flags = i & 1 ? FR_REC_GPU_CLOCK : 0; /* calls of the host are counted elsewhere */
+        for (uint64_t t = r.start_ns; r.flags && t < r.end_ns; t++)
+            covered[t] = 1;
+        fr_fold_record(&f, &r);
+    }
+    for (size_t t = 0; t < sizeof covered; t++)
+        want += covered[t];
+    assert_true(want > 0);
+    assert_int_equal(fr_fold_gpu_ns(fr_fold_find(&f, 5)), want);
+    fr_fold_fini(&f);
+}
+
+/* A copy-engine collective: it counts with its bytes, and says nothing of time. */
+static void an_operation_without_an_end_counts_and_has_no_time(void **state)
+{
+    struct fr_wire_record timed = {.members_hash = 1,
+                                   .op = FR_OP_ALLGATHER,
+                                   .step = 4,
+                                   .bytes = 10,
+                                   .start_ns = 100,
+                                   .end_ns = 130},
+                          untimed = timed;
+    struct fr_fold f;
+    const struct fr_fold_step *s;
+
+    (void)state;
+    untimed.end_ns = untimed.start_ns;
+    untimed.flags = FR_REC_UNTIMED;
+    fr_fold_init(&f);
+    fr_fold_keep(&f, 0, 0);
+    fr_fold_record(&f, &untimed);
+    fr_fold_record(&f, &timed);
+    s = fr_fold_find(&f, 4);
+    assert_int_equal(s->groups[0].count, 2);
+    assert_int_equal(s->groups[0].bytes, 20);
+    assert_int_equal(s->groups[0].duration_ns, 30);
+    assert_int_equal(s->groups[0].min_ns, 30);
+    assert_int_equal(s->nrecords, 1);
+    fr_fold_fini(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(time_on_a_gpu_is_the_union_of_its_operations),
+        cmocka_unit_test(an_operation_without_an_end_counts_and_has_no_time),
         cmocka_unit_test(sums_of_every_step_equal_a_brute_force_refold),
         cmocka_unit_test(a_step_with_lost_records_has_no_sums_and_the_next_whole_one_has),
         cmocka_unit_test(a_closed_step_is_not_opened_by_a_late_record),

@@ -234,35 +234,26 @@ static void order(uint64_t id, Fullrank__SuperviseOrder__What what, uint32_t att
 
 /* --- the supervisor --- */
 
+/* The program itself, in a session of its own. */
 static pid_t start_supervisor(const char *script)
 {
-    char *command[] = {(char *)"sh", (char *)"-c", (char *)script, NULL};
     char url[64];
     pid_t pid;
 
     snprintf(url, sizeof url, "http://127.0.0.1:%d", S.port);
     pid = fork();
     if (pid == 0) {
-        struct fr_supervise s = {.server = url,
-                                 .state_dir = dir,
-                                 .name = "test",
-                                 .mode = "act",
-                                 .engine = "local",
-                                 .level = "off",
-                                 .command = command,
-                                 .nodes = 2,
-                                 .ranks_per_node = 1,
-                                 .quiet = true};
-        int null = open("/dev/null", O_RDWR);
-
-        close(S.listener); /* a copy of ours would keep the port taken */
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
         setsid();
         alarm(120);
         if (chdir(dir) < 0)
             _exit(99);
         dup2(null, 2); /* mpirun's words on the end that we order */
-        _exit(fr_supervise_run(&s));
+        execl(FR_BUILD_DIR "/bin/fullrank", "fullrank", "supervise", "--server", url, "--state-dir",
+              dir, "--name", "test", "--probe", "off", "--nodes", "2", "--quiet", "--", "sh", "-c",
+              script, NULL);
+        _exit(127);
     }
     assert_true(pid > 0);
     return pid;
@@ -339,7 +330,7 @@ static void an_order_that_is_repeated_is_done_once_and_the_exit_code_is_passed_o
     assert_int_equal(lines_of("started"), 2);
     order(2, FULLRANK__SUPERVISE_ORDER__WHAT__FINISH, 0, 0, 3);
     assert_int_equal(code_of(pid), 3);
-    assert_true(S.finished);
+    AWAIT(S.finished);
 
     snprintf(path, sizeof path, "%s/supervise.json", dir); /* the exit status is on disk */
     assert_int_equal(fr_fs_read(path, 1u << 16, &b, NULL), 0);
@@ -424,9 +415,7 @@ static void sigterm_cancels_ends_the_attempt_and_says_so(void **state)
     AWAIT(S.state == FULLRANK__ATTEMPT_STATE__ATTEMPT_RUNNING);
     kill(pid, SIGTERM);
     assert_int_equal(code_of(pid), 128 + SIGTERM);
-    assert_true(S.cancelled);
-    assert_true(S.finished);
-    assert_int_equal(S.state, FULLRANK__ATTEMPT_STATE__ATTEMPT_ENDED);
+    AWAIT(S.cancelled && S.finished && S.state == FULLRANK__ATTEMPT_STATE__ATTEMPT_ENDED);
 }
 
 int main(void)

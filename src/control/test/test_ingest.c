@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -15,163 +16,21 @@
 #include "base/fs.h"
 #include "base/rng.h"
 #include "base/xalloc.h"
+#include "control/act.h"
 #include "control/api.h"
 #include "control/fleet.h"
 #include "control/incidents.h"
 #include "control/ingest.h"
 #include "control/jobs.h"
+#include "control/ras.h"
 #include "control/state.h"
 #include "fullrank/fullrank.h"
+#include "helper_world.h"
 #include "model/config.h"
 #include "wire/agent.pb-c.h"
 #include "wire/message.h"
 #include "wire/record.h"
 #include "wire/supervise.pb-c.h"
-
-#define TEXT(s) ((char *)(uintptr_t)(s))
-
-struct world {
-    char dir[64];
-    struct fr_config cfg;
-    struct fr_ledger *lg;
-    struct fr_ctl *c;
-    uint64_t seq;
-};
-
-static int setup(void **state)
-{
-    struct world *w = fr_xalloc(sizeof *w);
-    const char *none[] = {NULL};
-    char db[96];
-    struct fr_err err = FR_ERR_INIT;
-
-    snprintf(w->dir, sizeof w->dir, "/tmp/fr-ingest-XXXXXX");
-    assert_non_null(mkdtemp(w->dir));
-    snprintf(db, sizeof db, "%s/ledger.db", w->dir);
-    assert_int_equal(fr_config_load(FR_CONFIG_ROWS, &w->cfg, none, NULL), 0);
-    if (fr_ledger_open(db, &w->lg, &err))
-        fail_msg("%s", err.text);
-    w->c = fr_ctl_new(&w->cfg, FR_MODE_ACT, w->dir, w->lg);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct world *w = *state;
-
-    fr_ctl_free(w->c);
-    fr_ledger_close(w->lg);
-    fr_fs_remove_tree(w->dir, NULL);
-    free(w);
-    return 0;
-}
-
-static void base_report(struct world *w, Fullrank__Report *r, Fullrank__NodeInfo *info,
-                        const char *node)
-{
-    fullrank__report__init(r);
-    fullrank__node_info__init(info);
-    r->node = TEXT(node);
-    r->agent_instance = 7;
-    r->seq = ++w->seq;
-    r->mono_ns = w->c->now_ns;
-    r->unix_ns = fr_ctl_now_unix(w->c);
-    info->host = TEXT("h");
-    info->probe_dir = TEXT("/p");
-    r->info = info;
-}
-
-/* Send it; puts the reply's error into error when given. */
-static int send_report(struct world *w, const Fullrank__Report *r, char *error)
-{
-    struct fr_buf body = FR_BUF_INIT, reply = FR_BUF_INIT;
-    Fullrank__Reply *a;
-    int status;
-
-    fr_message_pack(&r->base, &body);
-    status = fr_ingest_report(w->c, body.p, body.len, &reply);
-    a = fullrank__reply__unpack(NULL, reply.len, (const uint8_t *)fr_buf_str(&reply));
-    assert_non_null(a);
-    if (error)
-        snprintf(error, 256, "%s", a->error);
-    fullrank__reply__free_unpacked(a, NULL);
-    fr_buf_fini(&body);
-    fr_buf_fini(&reply);
-    return status;
-}
-
-static void hear(struct world *w, const char *node)
-{
-    Fullrank__Report r;
-    Fullrank__NodeInfo info;
-
-    base_report(w, &r, &info, node);
-    assert_int_equal(send_report(w, &r, NULL), 200);
-}
-
-static void base_supervise(struct world *w, Fullrank__SuperviseReport *r, const char *job,
-                           uint64_t key)
-{
-    fullrank__supervise_report__init(r);
-    r->job = TEXT(job);
-    r->key = key;
-    r->nodes = 2;
-    r->ranks_per_node = 2;
-    r->submitted_unix_ns = fr_ctl_now_unix(w->c);
-    r->first_dead_rank = -1;
-}
-
-static Fullrank__SuperviseOrder *supervise(struct world *w, const Fullrank__SuperviseReport *r,
-                                           int *status)
-{
-    struct fr_buf body = FR_BUF_INIT, reply = FR_BUF_INIT;
-    Fullrank__SuperviseOrder *o;
-    int rc;
-
-    fr_message_pack(&r->base, &body);
-    rc = fr_jobs_supervise(w->c, body.p, body.len, &reply);
-    if (status)
-        *status = rc;
-    o = fullrank__supervise_order__unpack(NULL, reply.len, (const uint8_t *)fr_buf_str(&reply));
-    assert_non_null(o);
-    fr_buf_fini(&body);
-    fr_buf_fini(&reply);
-    return o;
-}
-
-static void tick(struct world *w)
-{
-    fr_ctl_tick(w->c, w->c->now_ns + 50000000);
-    if (w->c->appended)
-        assert_int_equal(fr_ledger_wait(w->lg, w->c->appended, 5, NULL), 0);
-}
-
-/* A job of 2 nodes x 2 ranks that runs its first attempt on n1, n2. */
-static struct fr_cjob *running_job(struct world *w)
-{
-    Fullrank__SuperviseReport r;
-    Fullrank__SuperviseOrder *o;
-
-    hear(w, "n1");
-    hear(w, "n2");
-    base_supervise(w, &r, "", 11);
-    fullrank__supervise_order__free_unpacked(supervise(w, &r, NULL), NULL);
-    tick(w);
-    r.job = TEXT("j1");
-    o = supervise(w, &r, NULL);
-    assert_int_equal(o->what, FULLRANK__SUPERVISE_ORDER__WHAT__START);
-    assert_int_equal(o->n_placements, 2);
-    r.attempt = o->attempt;
-    r.epoch = o->epoch;
-    r.last_order = o->id;
-    fullrank__supervise_order__free_unpacked(o, NULL);
-    r.state = FULLRANK__ATTEMPT_STATE__ATTEMPT_RUNNING;
-    r.started_unix_ns = fr_ctl_now_unix(w->c);
-    fullrank__supervise_order__free_unpacked(supervise(w, &r, NULL), NULL);
-    assert_int_equal(w->c->jobs[0]->attempts[0].epoch, 1);
-    return w->c->jobs[0];
-}
 
 static void names_that_could_be_paths_or_markup_are_refused_with_one_sentence(void **state)
 {
@@ -336,6 +195,51 @@ static void communicators_steps_and_records_with_impossible_numbers_are_dropped(
             tick(w);
     }
     assert_int_equal(j->nsteps, 0); /* no step is the job's before all its ranks have told it */
+}
+
+/* More in a row than are held at a time. n2 tells of the end behind n1, and each has two ranks. */
+static void communicators_that_all_members_have_freed_are_forgotten(void **state)
+{
+    enum { ROUNDS = 120, EACH = 50 };
+    struct world *w = *state;
+    struct fr_cjob *j = running_job(w);
+    struct fr_judge_summary before, after;
+
+    fr_judge_summary(j->judge, &before);
+    for (uint32_t k = 0; k < ROUNDS; k++)
+        for (uint32_t half = 0; half < 4; half++) {
+            static Fullrank__Comm m[2 * EACH], *mp[2 * EACH];
+            static Fullrank__Progress p[2 * EACH], *pp[2 * EACH];
+            uint32_t runs[] = {0, 1, 4}, base = half % 2 * 2;
+            Fullrank__Report r;
+            Fullrank__NodeInfo info;
+
+            base_report(w, &r, &info, half % 2 ? "n2" : "n1");
+            r.agent_instance = 7 + half % 2;
+            for (uint32_t i = 0; i < 2 * EACH; i++) {
+                fullrank__comm__init(mp[i] = &m[i]);
+                fullrank__progress__init(pp[i] = &p[i]);
+                m[i].job = p[i].job = TEXT("j1");
+                m[i].epoch = p[i].epoch = 1;
+                m[i].members_hash = p[i].members_hash = 99;
+                m[i].instance = p[i].instance = k * EACH + i / 2;
+                m[i].size = 4;
+                m[i].runs = runs;
+                m[i].n_runs = 3;
+                m[i].seen_by = p[i].rank = base + i % 2;
+                m[i].freed = half >= 2;
+                p[i].enqueued = p[i].completed = 1 + half / 2;
+            }
+            r.comms = mp;
+            r.progress = pp;
+            r.n_comms = r.n_progress = 2 * EACH;
+            assert_int_equal(send_report(w, &r, NULL), 200);
+            assert_int_equal(j->ncomms, half < 3 ? EACH : 0);
+        }
+    /* each one was held while any rank had something to say of it */
+    fr_judge_summary(j->judge, &after);
+    assert_int_equal(after.ignored, before.ignored);
+    assert_true(j->comms_cap <= 256);
 }
 
 static void a_repeated_report_is_taken_once_and_a_step_is_recorded_once(void **state)
@@ -586,6 +490,27 @@ static void a_supervisor_that_went_on_alone_is_followed(void **state)
     assert_int_equal(j->attempts[1].nodes[0]->job_index, 0);
 }
 
+static void a_number_of_an_attempt_is_not_given_twice(void **state)
+{
+    struct world *w = *state;
+    struct fr_cjob *j = running_job(w);
+    char *nodes[] = {TEXT("n2"), TEXT("n1")};
+    Fullrank__SuperviseReport r;
+    Fullrank__SuperviseOrder *o;
+
+    base_supervise(w, &r, "j1", 11);
+    r.attempt = 1; /* as the one that runs, under an epoch that nobody gave */
+    r.epoch = 2;
+    r.state = FULLRANK__ATTEMPT_STATE__ATTEMPT_RUNNING;
+    r.node_list = nodes;
+    r.n_node_list = 2;
+    o = supervise(w, &r, NULL);
+    assert_non_null(strstr(o->error, "attempt 1 has been"));
+    fullrank__supervise_order__free_unpacked(o, NULL);
+    assert_int_equal(j->nattempts, 1);
+    assert_int_equal(j->epoch, 1);
+}
+
 static void a_lost_job_holds_its_nodes_while_anything_of_it_may_run_and_no_longer(void **state)
 {
     struct world *w = *state;
@@ -664,6 +589,35 @@ static void an_end_that_names_no_rank_is_told_in_the_launchers_words(void **stat
         strstr(w->c->decisions[0]->reason, "the launcher ended with code 132; no node is named"));
 }
 
+static void what_something_else_restarts_is_advised_about_and_ends_with_its_own_code(void **state)
+{
+    struct world *w = *state;
+    struct fr_cjob *j = running_job(w);
+    const struct fr_cattempt *a = &j->attempts[0];
+    Fullrank__SuperviseReport r;
+
+    base_supervise(w, &r, "j1", 11);
+    r.attempt = a->attempt;
+    r.epoch = a->epoch;
+    r.state = FULLRANK__ATTEMPT_STATE__ATTEMPT_ENDED;
+    r.ended_unix_ns = fr_ctl_now_unix(w->c);
+    r.exit_code = -1;
+    r.exit_signal = 9;
+    r.first_dead_rank = 2; /* on n2: a spare could take its place */
+    r.restarts_owner = TEXT("Slurm (--requeue)");
+    hear(w, "n3");
+    fullrank__supervise_order__free_unpacked(supervise(w, &r, NULL), NULL);
+    for (int k = 0; k < 80 && !fr_job_state_is_end(j->state); k++)
+        tick(w);
+    assert_int_equal(j->state, FR_JOB_FAILED);
+    assert_int_equal(j->exit_code, 128 + 9);
+    assert_int_equal(j->nattempts, 1);
+    assert_int_equal(w->c->ndecisions, 1);
+    assert_int_equal(w->c->decisions[0]->choice, FR_CHOICE_ADVISE);
+    assert_int_equal(w->c->decisions[0]->nactions, 0);
+    assert_non_null(strstr(w->c->decisions[0]->reason, "something else owns restarts"));
+}
+
 static void nodes_are_listed_by_name_and_number_whoever_was_heard_first(void **state)
 {
     static const char *const HEARD[] = {"n10", "n2", "login", "n1"};
@@ -684,16 +638,6 @@ static void nodes_are_listed_by_name_and_number_whoever_was_heard_first(void **s
         at = strstr(at, member);
         assert_non_null(at);
     }
-}
-
-static struct fr_finding finding(enum fr_finding_kind kind, uint64_t key, int32_t rank)
-{
-    return (struct fr_finding){.kind = kind,
-                               .key = key,
-                               .rank = rank,
-                               .node = rank < 0 ? -1 : rank / 2,
-                               .subject = rank < 0 ? FR_SUBJECT_JOB : FR_SUBJECT_RANK,
-                               .confidence = 0.9};
 }
 
 static void one_cause_is_one_incident_from_suspicion_to_end(void **state)
@@ -791,8 +735,6 @@ static void what_a_person_drained_is_not_taken_back_by_silence_or_by_a_test_of_o
     fr_buf_fini(&out);
 }
 
-#define WORLD_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -802,6 +744,7 @@ int main(void)
         WORLD_TEST(a_body_that_unpacks_to_far_more_than_it_is_long_is_refused),
         WORLD_TEST(a_rank_is_believed_only_from_the_node_that_holds_it_and_only_in_its_epoch),
         WORLD_TEST(communicators_steps_and_records_with_impossible_numbers_are_dropped),
+        WORLD_TEST(communicators_that_all_members_have_freed_are_forgotten),
         WORLD_TEST(a_repeated_report_is_taken_once_and_a_step_is_recorded_once),
         WORLD_TEST(a_report_is_acknowledged_only_once_its_rows_are_durable),
         WORLD_TEST(rates_of_a_node_are_those_of_its_own_time_however_late_a_report_comes),
@@ -812,10 +755,12 @@ int main(void)
         WORLD_TEST(the_same_key_gives_the_same_job_and_another_key_is_refused),
         WORLD_TEST(jobs_that_are_too_large_or_of_no_size_are_refused),
         WORLD_TEST(an_unknown_job_that_runs_is_adopted_with_its_attempt),
+        WORLD_TEST(a_number_of_an_attempt_is_not_given_twice),
         WORLD_TEST(a_supervisor_that_went_on_alone_is_followed),
         WORLD_TEST(a_lost_job_holds_its_nodes_while_anything_of_it_may_run_and_no_longer),
         WORLD_TEST(nodes_are_placed_healthy_first_by_number_and_probation_last),
         WORLD_TEST(an_end_that_names_no_rank_is_told_in_the_launchers_words),
+        WORLD_TEST(what_something_else_restarts_is_advised_about_and_ends_with_its_own_code),
         WORLD_TEST(nodes_are_listed_by_name_and_number_whoever_was_heard_first),
         WORLD_TEST(a_suspicion_does_not_end_probation),
         WORLD_TEST(one_cause_is_one_incident_from_suspicion_to_end),

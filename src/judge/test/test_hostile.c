@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whatever is thrown at the judge: no crash, and no accusation that rests on nonsense. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +47,7 @@ static void throw_one(struct fr_judge *j, struct fr_rng *r)
     uint32_t rank = odd32(r, 10);
     struct fr_comm_key key = {fr_rng_below(r, 6), (uint32_t)fr_rng_below(r, 2)};
 
-    switch (fr_rng_below(r, 12)) {
+    switch (fr_rng_below(r, 14)) {
     case 0:
         fr_judge_proc(j, rank,
                       &(struct fr_obs_proc){(enum fr_proc_state)odd32(r, 6), odd(r), odd(r), odd(r),
@@ -102,6 +103,14 @@ static void throw_one(struct fr_judge *j, struct fr_rng *r)
     case 10:
         fr_judge_heard(j, odd32(r, 5), odd(r));
         break;
+    case 13:
+        fr_judge_ras(j, rank,
+                     &(struct fr_obs_ras){(enum fr_ras_says)odd32(r, 5), odd(r), odd(r), odd(r),
+                                          odd32(r, 5)});
+        break;
+    case 12:
+        fr_judge_comm_freed(j, key, rank);
+        break;
     case 11:
         fr_judge_pressure(j, odd32(r, 5),
                           &(struct fr_obs_pressure){fr_rng_below(r, 2) != 0, odd(r), odd(r), odd(r),
@@ -109,6 +118,60 @@ static void throw_one(struct fr_judge *j, struct fr_rng *r)
                           odd(r));
         break;
     }
+}
+
+/* Against a plain list: which communicators are held, and how far rank 0 is in each, after any
+ * order of making and freeing. */
+static void a_communicator_is_held_until_its_last_member_has_freed_it(void **state)
+{
+    enum { COMMS = 300, RANKS = 4 };
+    bool made[COMMS] = {0}, freed[COMMS][RANKS] = {{0}};
+    struct fr_judge_config cfg;
+    struct fr_judge *j;
+    struct fr_rng r = {5};
+    uint32_t node_of[RANKS] = {0, 0, 1, 1}, held = 0;
+
+    (void)state;
+    fr_judge_defaults(&cfg);
+    j = fr_judge_new(&cfg);
+    fr_judge_begin(j, RANKS, node_of, 2, NS);
+    for (int i = 0; i < 60000; i++) {
+        uint32_t c = (uint32_t)fr_rng_below(&r, COMMS), rank = (uint32_t)fr_rng_below(&r, RANKS);
+        /* keys that often share their place in a small table */
+        struct fr_comm_key key = {1 + c / 3, c % 3};
+        uint32_t runs[] = {0, 1, RANKS};
+        struct fr_judge_summary before, after;
+        int rc, all = 1;
+
+        if (!made[c] && held < 60) {
+            fr_judge_comm(j, key, RANKS, runs, c % 2, "x");
+            made[c] = true;
+            memset(freed[c], 0, sizeof freed[c]);
+            held++;
+            continue;
+        }
+        if (fr_rng_below(&r, 2)) { /* known: taken; not known: counted as ignored */
+            fr_judge_summary(j, &before);
+            fr_judge_progress(j, 0, key, &(struct fr_obs_progress){.enqueued = 1});
+            fr_judge_summary(j, &after);
+            assert_int_equal(after.ignored - before.ignored, !made[c]);
+            continue;
+        }
+        rc = fr_judge_comm_freed(j, key, rank);
+        if (!made[c]) {
+            assert_int_equal(rc, -ENOENT);
+            continue;
+        }
+        freed[c][rank] = true;
+        for (int k = 0; k < RANKS; k++)
+            all &= freed[c][k];
+        assert_int_equal(rc, all);
+        if (all) {
+            made[c] = false;
+            held--;
+        }
+    }
+    fr_judge_free(j);
 }
 
 static void no_observation_however_odd_breaks_the_judge(void **state)
@@ -229,6 +292,7 @@ static void findings_fit_into_the_room_that_is_given(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_communicator_is_held_until_its_last_member_has_freed_it),
         cmocka_unit_test(no_observation_however_odd_breaks_the_judge),
         cmocka_unit_test(nonsense_beside_a_healthy_job_accuses_nobody),
         cmocka_unit_test(findings_fit_into_the_room_that_is_given),

@@ -193,7 +193,12 @@ struct waits {
     int n;
     uint32_t first; /* entry, in array order */
     uint32_t found;
+    int anyone; /* one of them is a receive from anyone: its status tells from whom */
 };
+
+/* Where the caller wants no statuses, ours tell who sent what was received from anyone; they lie on
+ * the stack of the call, so their number has a bound. */
+#define FR_OWN_STATUSES 64
 
 static inline MPI_Request waits_at(const struct waits *w, int i)
 {
@@ -206,6 +211,7 @@ static inline struct fr_request *waits_look(struct waits *w)
 
     w->first = FR_NO_REQUEST;
     w->found = 0;
+    w->anyone = 0;
     for (int i = w->n - 1; i >= 0; i--) {
         MPI_Request r = waits_at(w, i);
         struct fr_request *q;
@@ -221,6 +227,7 @@ static inline struct fr_request *waits_look(struct waits *w)
         q->pos = i;
         w->first = id;
         w->found++;
+        w->anyone |= q->op == FR_OP_RECV && q->peer < 0;
         if (q->active && (!oldest || q->t_enq <= oldest->t_enq))
             oldest = q;
     }
@@ -237,32 +244,41 @@ static inline void waits_show(struct fr_call *k, const struct fr_request *oldest
         fr_lane_now(k->lane, k->t0, FR_OP_WAIT, FR_COMM_NONE, 0, 0, -1, 0);
 }
 
-static inline int is_named(const int *which, int n, int pos, int first)
+/* Where the statuses of the call go: `given`, or `own` when they are needed and have room. */
+static inline MPI_Status *waits_statuses(const struct waits *w, MPI_Status *given, MPI_Status *own)
+{
+    return given == MPI_STATUSES_IGNORE && w->anyone && w->n <= FR_OWN_STATUSES ? own : given;
+}
+
+/* The place in `which` that names position pos, -1: none. */
+static inline int named_at(const int *which, int n, int pos, int first)
 {
     for (int i = 0; which && i < n; i++)
         if (which[i] - first == pos)
-            return 1;
-    return 0;
+            return i;
+    return -1;
 }
 
 /* End what the call completed. `which` (n of them, counted from `first`) names them where the
  * call does; NULL: all. A request that is no more is complete; a persistent one stays and has to
- * be named. `statuses` (one in all, or one a request) name the senders, or are NULL. */
+ * be named. `statuses` name the senders, or are NULL: one in all, or one a request, in the order of
+ * `which` where there is one, else of the requests. */
 static inline void waits_end(struct fr_call *k, struct waits *w, uint64_t t1, int rc,
                              const int *which, int n, int first, const MPI_Status *statuses,
                              int one_status)
 {
     for (uint32_t id = w->first, next; id != FR_NO_REQUEST; id = next) {
         struct fr_request *q = fr_request_at(id);
-        int source = statuses ? statuses[one_status ? 0 : q->pos].MPI_SOURCE : -1;
+        int place = which ? named_at(which, n, q->pos, first) : q->pos;
 
         next = q->next;
         if (!q->active)
             continue;
         if (waits_at(w, q->pos) != fr_mpi.request_null &&
-            !((q->flags & FR_REC_PERSISTENT) && (!which || is_named(which, n, q->pos, first))))
+            !((q->flags & FR_REC_PERSISTENT) && place >= 0))
             continue;
-        fr_request_end(id, k->lane, t1, rc != MPI_SUCCESS, source);
+        fr_request_end(id, k->lane, t1, rc != MPI_SUCCESS,
+                       !statuses || place < 0 ? -1 : statuses[one_status ? 0 : place].MPI_SOURCE);
     }
 }
 

@@ -296,11 +296,14 @@ FR_EXPORT int MPI_Wait(MPI_Request *r, MPI_Status *status)
 FR_EXPORT int MPI_Waitall(int n, MPI_Request r[], MPI_Status s[])
 {
     struct waits w = {.c = r, .n = n};
+    MPI_Status own[FR_OWN_STATUSES];
     struct fr_call k;
     int rc, on = fr_call_begin(&k);
 
-    if (fr_likely(on))
+    if (fr_likely(on)) {
         waits_show(&k, waits_look(&w));
+        s = waits_statuses(&w, s, own);
+    }
     rc = fr_pmpi.Waitall(n, r, s);
     if (fr_likely(on)) {
         uint64_t t1 = fr_ticks();
@@ -340,16 +343,19 @@ FR_EXPORT int MPI_Waitany(int n, MPI_Request r[], int *index, MPI_Status *status
 FR_EXPORT int MPI_Waitsome(int n, MPI_Request r[], int *count, int indices[], MPI_Status s[])
 {
     struct waits w = {.c = r, .n = n};
+    MPI_Status own[FR_OWN_STATUSES];
     struct fr_call k;
     int rc, on = fr_call_begin(&k);
 
-    if (fr_likely(on))
+    if (fr_likely(on)) {
         waits_show(&k, waits_look(&w));
+        s = waits_statuses(&w, s, own);
+    }
     rc = fr_pmpi.Waitsome(n, r, count, indices, s);
     if (fr_likely(on)) {
         uint64_t t1 = fr_ticks();
 
-        waits_end(&k, &w, t1, rc, indices, *count, 0, NULL, 0);
+        waits_end(&k, &w, t1, rc, indices, *count, 0, s == MPI_STATUSES_IGNORE ? NULL : s, 0);
         if (!w.found)
             wait_record(&k, t1);
         fr_lane_leave(k.lane, k.t0, t1);
@@ -383,11 +389,14 @@ FR_EXPORT int MPI_Test(MPI_Request *r, int *flag, MPI_Status *status)
 FR_EXPORT int MPI_Testall(int n, MPI_Request r[], int *flag, MPI_Status s[])
 {
     struct waits w = {.c = r, .n = n};
+    MPI_Status own[FR_OWN_STATUSES];
     struct fr_call k;
     int rc, on = fr_call_begin(&k);
 
-    if (fr_likely(on))
+    if (fr_likely(on)) {
         waits_look(&w);
+        s = waits_statuses(&w, s, own);
+    }
     rc = fr_pmpi.Testall(n, r, flag, s);
     if (fr_likely(on)) {
         uint64_t t1 = fr_ticks();
@@ -425,16 +434,19 @@ FR_EXPORT int MPI_Testany(int n, MPI_Request r[], int *index, int *flag, MPI_Sta
 FR_EXPORT int MPI_Testsome(int n, MPI_Request r[], int *count, int indices[], MPI_Status s[])
 {
     struct waits w = {.c = r, .n = n};
+    MPI_Status own[FR_OWN_STATUSES];
     struct fr_call k;
     int rc, on = fr_call_begin(&k);
 
-    if (fr_likely(on))
+    if (fr_likely(on)) {
         waits_look(&w);
+        s = waits_statuses(&w, s, own);
+    }
     rc = fr_pmpi.Testsome(n, r, count, indices, s);
     if (fr_likely(on)) {
         uint64_t t1 = fr_ticks();
 
-        waits_end(&k, &w, t1, rc, indices, *count, 0, NULL, 0);
+        waits_end(&k, &w, t1, rc, indices, *count, 0, s == MPI_STATUSES_IGNORE ? NULL : s, 0);
         fr_lane_leave_quietly(k.lane, k.t0, t1);
     }
     return rc;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cross_main.c - ring and marks without cmocka, for machines that are only emulated here */
+/* cross_main.c - ring, marks and the NCCL plugin without cmocka, for machines that are only
+ * emulated here */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include "fullrank/fullrank.h"
+#include "helper_nccl.h"
 #include "helper_ring.h"
 #include "probe/probe.h"
 #include "wire/segment.h"
@@ -33,6 +35,41 @@ static int marks_are_read(const char *dir)
     return 0;
 }
 
+/* Collectives and an exchange by each version of the profiler interface. */
+static void play_nccl(void)
+{
+    const struct played c = {.func = "AllGather",
+                             .count = 1000,
+                             .datatype = "ncclInt8",
+                             .algo = "RING",
+                             .proto = "LL",
+                             .channels = 70};
+
+    for (int v = 4; v <= 7; v++) {
+        uint64_t start[20], end[20], now;
+        struct player p;
+        struct reader r;
+        void *send;
+
+        player_init(&p, v, (uint64_t)v, "x", 4, 0);
+        CHECK(p.context);
+        reader_open(&r);
+        CHECK(fr_segment_skip(r.s, NULL) == 0);
+        for (int i = 0; i < 20; i++)
+            play_call(&p, &c, &start[i], &end[i]);
+        now = nccl_gpu_now();
+        send = play_p2p_start(&p, "Send", 1, 8, "ncclFloat64", 1, NULL);
+        play_kernel(&p, send, 1, now, nccl_gpu_now() + 1);
+        player_fini(&p);
+        reader_take(&r);
+        CHECK(r.n + reader_dropped(&r) >= 21 && r.n > 10);
+        for (uint64_t i = 0; i < r.n; i++)
+            CHECK(r.r[i].op == FR_OP_SEND ? r.r[i].bytes == 64
+                                          : r.r[i].bytes == 4000 && r.r[i].channels == 70);
+        reader_close(&r);
+    }
+}
+
 int main(void)
 {
     char dir[] = "/tmp/fr-cross-XXXXXX";
@@ -41,8 +78,9 @@ int main(void)
 
     if (!mkdtemp(dir))
         return 1;
+    ok = nccl_child(play_nccl, NULL) == 0; /* first: a child of a watched process is not watched */
     setenv("FULLRANK_PROBE_DIR", dir, 1);
-    ok = marks_are_read(dir);
+    ok &= marks_are_read(dir);
     /* The mark took the first record; the ring's own count starts behind it. */
     ring_run(dir, 2, 200000, 0, &r);
     rmdir(dir);

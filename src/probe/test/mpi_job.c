@@ -134,6 +134,34 @@ static void p2p(void)
     MPI_Recv(b, 1, MPI_DOUBLE, MPI_PROC_NULL, 5, W, MPI_STATUS_IGNORE);
 }
 
+/* Receives from anyone, ended in every way that names them by index or in a row. */
+static void anyone(void)
+{
+    int next = (rank + 1) % size, a = rank, b[3], count, left, which[3], flag;
+    MPI_Request q[4];
+    MPI_Status s[3];
+
+    for (int way = 0; way < 6; way++) {
+        MPI_Irecv(&b[0], 1, MPI_INT, MPI_PROC_NULL, 0, W, &q[0]);
+        for (int i = 1; i < 3; i++)
+            MPI_Irecv(&b[i], 1, MPI_INT, MPI_ANY_SOURCE, 10 * way + i, W, &q[i]);
+        for (int i = 1; i < 3; i++)
+            MPI_Send(&a, 1, MPI_INT, (next + i - 1) % size, 10 * way + i, W);
+        for (left = 3; left > 0 && way < 4; left -= count == MPI_UNDEFINED ? left : count) {
+            MPI_Status *st = way % 2 ? MPI_STATUSES_IGNORE : s;
+
+            if (way < 2)
+                MPI_Waitsome(3, q, &count, which, st);
+            else
+                MPI_Testsome(3, q, &count, which, st);
+        }
+        if (way == 4)
+            MPI_Waitall(3, q, MPI_STATUSES_IGNORE);
+        for (flag = 0; way == 5 && !flag;)
+            MPI_Testall(3, q, &flag, MPI_STATUSES_IGNORE);
+    }
+}
+
 static void comms(void)
 {
     MPI_Comm first, second, third, half, self2;
@@ -302,7 +330,7 @@ int main(int argc, char **argv)
                      {"comms", comms},           {"threads", threads},
                      {"blocked", blocked},       {"forks", forks},
                      {"overflow", overflow},     {"window", window},
-                     {"turnover", turnover}};
+                     {"turnover", turnover},     {"anyone", anyone}};
     const char *name = argc > 1 ? argv[1] : "";
     int provided;
 

@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "fullrank/fullrank.h"
+#include "probe/nccl/abi.h"
 #include "probe/probe.h"
 #include "wire/segment.h"
 
@@ -343,6 +344,53 @@ static void a_second_copy_of_the_library_does_not_take_the_segment_over(void **s
     in_child(second_copy, 0);
 }
 
+/* NCCL opens the plugin with dlopen, before or after the program's first mark. */
+static void plugin_beside(const char *dir, int plugin_first)
+{
+    const struct fr_nccl_profiler_v6 *table;
+    struct fr_segment *s;
+    void *library, *context = NULL;
+    int mask = 0;
+
+    if (!plugin_first)
+        fullrank_step_begin(4);
+    library = dlopen(FR_BUILD_DIR "/lib/libnccl-profiler-fullrank.so", RTLD_NOW | RTLD_LOCAL);
+    CHECK(library);
+    for (int v = 4; v <= 7; v++) {
+        char name[] = "ncclProfiler_v0";
+
+        name[sizeof name - 2] = (char)('0' + v);
+        CHECK(dlsym(library, name));
+    }
+    table = dlsym(library, FR_NCCL_SYMBOL_V6);
+    CHECK(table->init(&context, 5, &mask, "dp", 1, 8, 3, NULL) == 0 && context && mask);
+    if (plugin_first)
+        fullrank_step_begin(4);
+    s = open_own(dir);
+    CHECK(s && fr_segment_header(s)->step == 4 && fr_segment_comms(s, NULL) == 1);
+    CHECK(fr_segment_header(s)->sources == (FR_SOURCE_MARKS | FR_SOURCE_NCCL));
+    CHECK(fr_segment_header(s)->libraries == (FR_LIBRARY_MARKS | FR_LIBRARY_NCCL));
+    CHECK(strcmp(fr_segment_comm(s, 0)->name, "dp") == 0);
+    fr_segment_free(s);
+}
+
+static void plugin_after(const char *dir)
+{
+    plugin_beside(dir, 0);
+}
+
+static void plugin_before(const char *dir)
+{
+    plugin_beside(dir, 1);
+}
+
+static void marks_and_the_nccl_plugin_write_one_segment(void **state)
+{
+    (void)state;
+    in_child(plugin_after, 0);
+    in_child(plugin_before, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -354,6 +402,7 @@ int main(void)
         cmocka_unit_test(a_child_of_fork_leaves_the_segment_alone),
         cmocka_unit_test(a_file_left_by_a_dead_process_of_the_same_pid_is_replaced),
         cmocka_unit_test(a_second_copy_of_the_library_does_not_take_the_segment_over),
+        cmocka_unit_test(marks_and_the_nccl_plugin_write_one_segment),
         cmocka_unit_test(without_a_usable_directory_every_mark_is_a_no_op),
     };
 

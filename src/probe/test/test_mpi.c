@@ -162,6 +162,27 @@ static void sends_and_receives_of_a_pair_have_the_same_numbers_and_bytes(void **
     assert_int_equal(job_end(&j), 0);
 }
 
+static void a_receive_from_anyone_has_its_sender_whatever_ends_it(void **state)
+{
+    struct fr_record v[64];
+    struct job j;
+
+    (void)state;
+    job_start(&j, "mpi_job", "anyone", 4, NULL);
+    job_done(&j);
+    for (int r = 0; r < 4; r++) {
+        int n = records_of(&j, r, FR_OP_RECV, v, 64), last = 0, before_last = 0;
+
+        for (int i = 0; i < n; i++) {
+            last += v[i].peer == (r + 3) % 4; /* it sends the first of the two, each time */
+            before_last += v[i].peer == (r + 2) % 4;
+        }
+        assert_int_equal(last, 6);
+        assert_int_equal(before_last, 6);
+    }
+    assert_int_equal(job_end(&j), 0);
+}
+
 static void duplicates_splits_and_freed_communicators_stay_apart_and_agree(void **state)
 {
     static const int halves[2][2] = {{2, 0}, {3, 1}};
@@ -441,6 +462,7 @@ int main(void)
         cmocka_unit_test(nonblocking_collectives_end_where_they_are_waited_for),
         cmocka_unit_test(persistent_operations_count_each_start),
         cmocka_unit_test(sends_and_receives_of_a_pair_have_the_same_numbers_and_bytes),
+        cmocka_unit_test(a_receive_from_anyone_has_its_sender_whatever_ends_it),
         cmocka_unit_test(duplicates_splits_and_freed_communicators_stay_apart_and_agree),
         cmocka_unit_test(fortran_calls_are_seen_under_all_their_names),
         cmocka_unit_test(four_threads_that_call_at_once_lose_nothing),
