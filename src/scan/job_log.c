@@ -88,6 +88,16 @@ static const char *behind(const char *p, size_t n, const char *mark)
     return at ? at + strlen(mark) : NULL;
 }
 
+/* The bytes before the first of `stops`; lines end by their length, not with a NUL. */
+static size_t before(const char *p, size_t n, const char *stops)
+{
+    size_t len = 0;
+
+    while (len < n && !strchr(stops, p[len]))
+        len++;
+    return len;
+}
+
 /* The whole number behind `mark`, -1: none. */
 static int64_t number_behind(const char *p, size_t n, const char *mark)
 {
@@ -236,7 +246,7 @@ static void compare_waits(struct fr_job_log *log, const char *p, size_t n,
         h = hash_bytes(h, group, (size_t)(stop - group));
     now.grouped = stop != NULL;
     h = hash_bytes(h, &seq, sizeof seq) | 1;
-    copy(now.op, sizeof now.op, op, strcspn(op, ",) "));
+    copy(now.op, sizeof now.op, op, before(op, (size_t)(end - op), ",) "));
     if (!log->waits)
         log->waits = fr_xcalloc(WAITS_MAX, sizeof *log->waits);
     w = &log->waits[h % WAITS_MAX];
@@ -291,7 +301,7 @@ static void note_progress(struct fr_job_log *log, const char *p, size_t n, int64
 static void read_block(struct fr_job_log *log, const char *p, size_t n)
 {
     const char *colon = memchr(p, ':', n), *v, *end = p + n;
-    size_t word = strcspn(p, " :") < n ? strcspn(p, " :") : n;
+    size_t word = before(p, n, " :");
 
     if (log->block_lines == 0)
         return;
