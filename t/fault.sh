@@ -8,6 +8,10 @@ start_job() {
 	export FULLRANK_SERVER
 }
 
+isolated() {
+	fullrank decision list -o json >decisions && test "$(json "len([x for x in d[\"items\"] if x[\"choice\"] == \"isolate\"])" <decisions)" -ge 1
+}
+
 test_expect_success 'a job of two nodes and a spare makes steps' '
 	start_job && wait_for 30 job_step_over 40
 '
@@ -19,8 +23,7 @@ test_expect_success 'the rank is named' '
 '
 test_expect_success 'its node is isolated by a decision that says why' '
 	node=$(json "d[\"victims\"][0][\"node\"]" <hit) &&
-	fullrank decision list -o json >decisions &&
-	test "$(json "[x for x in d[\"items\"] if x[\"choice\"] == \"isolate\"][0][\"node\"]" <decisions)" = "$node"
+	wait_for 20 isolated && test "$(json "[x for x in d[\"items\"] if x[\"choice\"] == \"isolate\"][0][\"node\"]" <decisions)" = "$node"
 '
 test_expect_success 'the listings show it to people' '
 	fullrank status >status && grep -q "fullrank-train" status && fullrank incident list | grep -q $FOUND && fullrank incident show 1 >one && grep -q "^  - " one &&

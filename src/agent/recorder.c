@@ -198,6 +198,9 @@ int fr_recorder_trigger(struct fr_recorder *r)
     return 0;
 }
 
+/* Nothing says that a dump is whole; one that has not grown for so long is taken for it. */
+#define WHOLE_NS 300000000u
+
 int fr_recorder_ready(struct fr_recorder *r)
 {
     int ready = 0;
@@ -206,7 +209,9 @@ int fr_recorder_ready(struct fr_recorder *r)
         struct fr_recorder_look now;
 
         look(r, r->file[i], &now);
-        if (now.there && now.bytes && !is_same(&now, &r->before[i]) && is_same(&now, &r->last[i]))
+        now.since_ns = is_same(&now, &r->last[i]) ? r->last[i].since_ns : fr_mono_ns();
+        if (now.there && now.bytes && !is_same(&now, &r->before[i]) &&
+            fr_mono_ns() - now.since_ns >= WHOLE_NS)
             ready = 1;
         r->last[i] = now;
     }

@@ -38,6 +38,7 @@ struct fr_recorder_look {
     bool there;
     uint64_t inode, bytes;
     int64_t mtime_ns;
+    uint64_t since_ns; /* of this clock's, when it was first seen so */
 };
 
 struct fr_recorder {
