@@ -87,6 +87,29 @@ bool fr_json_bool(const struct fr_json *obj, const char *key, bool def)
     return json_is_boolean(v) ? json_is_true(v) : def;
 }
 
+enum fr_json_kind fr_json_kind(const struct fr_json *v)
+{
+    const json_t *j = tree(v);
+
+    return json_is_boolean(j)   ? FR_JSON_BOOL
+           : json_is_integer(j) ? FR_JSON_INT
+           : json_is_real(j)    ? FR_JSON_REAL
+           : json_is_string(j)  ? FR_JSON_STR
+           : json_is_array(j)   ? FR_JSON_ARRAY
+           : json_is_object(j)  ? FR_JSON_OBJECT
+                                : FR_JSON_NULL;
+}
+
+int64_t fr_json_value_int(const struct fr_json *v, int64_t def)
+{
+    const json_t *j = tree(v);
+
+    return json_is_integer(j) ? (int64_t)json_integer_value(j)
+           : json_is_true(j)  ? 1
+           : json_is_false(j) ? 0
+                              : def;
+}
+
 const char *fr_json_value_str(const struct fr_json *v, const char *def)
 {
     return json_is_string(tree(v)) ? json_string_value(tree(v)) : def;

@@ -36,6 +36,17 @@ const char *fr_json_str(const struct fr_json *obj, const char *key, const char *
 double fr_json_num(const struct fr_json *obj, const char *key, double def);
 int64_t fr_json_int(const struct fr_json *obj, const char *key, int64_t def);
 bool fr_json_bool(const struct fr_json *obj, const char *key, bool def);
+enum fr_json_kind {
+    FR_JSON_NULL = 0, /* also: absent */
+    FR_JSON_BOOL,
+    FR_JSON_INT,
+    FR_JSON_REAL,
+    FR_JSON_STR,
+    FR_JSON_ARRAY,
+    FR_JSON_OBJECT
+};
+enum fr_json_kind fr_json_kind(const struct fr_json *v);
+int64_t fr_json_value_int(const struct fr_json *v, int64_t def); /* a true is 1 */
 const char *fr_json_value_str(const struct fr_json *v, const char *def);
 double fr_json_value_num(const struct fr_json *v, double def);
 /* Call fn(key, value, arg) for each member of an object; stops at non-zero and returns it. */
