@@ -3,6 +3,7 @@
 #include "cli/cmd.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -150,6 +151,34 @@ static const struct fr_opt SCAN_JOB_LOG[] = {
     {0, "rules", FR_OPT_STR, AT(rules), "FILE", "further rules, asked before the built-in ones"},
     OPT_END,
 };
+static const struct fr_opt MFU[] = {
+    {'m', "model", FR_OPT_STR, AT(model), "NAME|FILE",
+     "a built-in model, our own keys as JSON, or a Hugging Face config.json"},
+    {0, "gpu", FR_OPT_STR, AT(gpu), "NAME", "the accelerator: H100, GB200, MI300X, ..."},
+    {0, "precision", FR_OPT_STR, AT(precision), "P", "bf16, fp8 or fp4: which peak is meant"},
+    {0, "gpus", FR_OPT_INT, AT(gpus), "N", "accelerators of the job"},
+    {0, "step-time", FR_OPT_SECONDS, AT(step_time), "TIME", "of one step"},
+    {0, "global-batch", FR_OPT_INT, AT(global_batch), "B", "sequences of one step"},
+    {0, "seq", FR_OPT_INT, AT(seq), "L", "tokens of a sequence (default: the model's usual)"},
+    {0, "attention", FR_OPT_STR, AT(attention), "KIND", "causal or full (default: both)"},
+    {0, "peak", FR_OPT_NUM, AT(peak), "TFLOPS", "dense peak of one accelerator"},
+    {0, "mtp", FR_OPT_INT, AT(mtp), "N", "layers that predict further tokens (default: the model's)"},
+    {0, "vocab", FR_OPT_INT, AT(vocab), "V", "vocabulary, padded (default: the model's)"},
+    OPT_END,
+};
+static const struct fr_opt SCAN_TRAINING_LOG[] = {
+    {0, "gpu", FR_OPT_STR, AT(gpu), "NAME", "the accelerator: what is above its peak is thrown out"},
+    {0, "precision", FR_OPT_STR, AT(precision), "P", "bf16, fp8 or fp4 (default bf16)"},
+    {0, "peak", FR_OPT_NUM, AT(peak), "TFLOPS", "dense peak of one accelerator, instead"},
+    {0, "seq", FR_OPT_INT, AT(seq), "L", "tokens of a sequence, where the log does not tell"},
+    {0, "global-batch", FR_OPT_INT, AT(global_batch), "B",
+     "sequences of a step, where the log does not tell"},
+    OPT_END,
+};
+static const struct fr_opt GOODPUT[] = {
+    OPT_JOB,
+    OPT_END,
+};
 static const struct fr_opt NONE[] = {OPT_END};
 
 /* --- commands --- */
@@ -202,6 +231,12 @@ const struct fr_cmd FR_COMMANDS[] = {
      "what a job's log says of its failure, the first cause before its followers", NULL},
     {"scan", "flight-recorder", "DIR", 1, 1, NONE, fr_cmd_scan_flight_recorder,
      "which ranks a hang is due to, from PyTorch's Flight Recorder dumps", NULL},
+    {"scan", "training-log", "FILE|-", 1, 1, SCAN_TRAINING_LOG, fr_cmd_scan_training_log,
+     "steps, times, rates and checkpoints out of the log of any framework", NULL},
+    {"mfu", NULL, "", 0, 0, MFU, fr_cmd_mfu,
+     "model FLOPs utilisation of a step, by both ways to count attention", NULL},
+    {"goodput", NULL, "FILE|-", 1, 1, GOODPUT, fr_cmd_goodput,
+     "goodput of a ledger, a training log or a file of events, by every definition", NULL},
     {"config", NULL, "", 0, 0, CONFIG, fr_cmd_config,
      "settings of the daemons and where they come from", NULL},
     {"version", NULL, "", 0, 0, NONE, fr_cmd_version, "the version", NULL},
@@ -461,6 +496,12 @@ static int skip_options(char *const *argv, int argc, int at)
 static void defaults(struct fr_cli *cli)
 {
     *cli = (struct fr_cli){.limit = 50,
+                           .gpus = -1,
+                           .global_batch = -1,
+                           .seq = -1,
+                           .mtp = -1,
+                           .vocab = -1,
+                           .peak = (double)NAN,
                            .rank = -1,
                            .seed = -1,
                            .repeat = 1,
