@@ -56,6 +56,10 @@ struct fr_cli {
     double factor, for_s;
     /* scan */
     const char *rules;
+    /* mfu, scan training-log: -1, NaN: not given */
+    const char *model, *gpu, *precision, *attention;
+    int64_t gpus, global_batch, seq, mtp, vocab;
+    double step_time, peak;
     /* demo, report */
     const char *faults, *html, *web;
     int64_t seed, steps, repeat;

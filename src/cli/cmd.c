@@ -3,6 +3,7 @@
 #include "cli/cmd.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -162,6 +163,22 @@ static const struct fr_opt SCAN_KERNEL_LOG[] = {
     {'n', "no-header", FR_OPT_FLAG, AT(no_header), NULL, "no line of titles"},
     OPT_END,
 };
+static const struct fr_opt MFU[] = {
+    {'m', "model", FR_OPT_STR, AT(model), "NAME|FILE",
+     "a built-in model, our own keys as JSON, or a Hugging Face config.json"},
+    {0, "gpu", FR_OPT_STR, AT(gpu), "NAME", "the accelerator: H100, GB200, MI300X, ..."},
+    {0, "precision", FR_OPT_STR, AT(precision), "P", "bf16, fp8 or fp4: which peak is meant"},
+    {0, "gpus", FR_OPT_INT, AT(gpus), "N", "accelerators of the job"},
+    {0, "step-time", FR_OPT_SECONDS, AT(step_time), "TIME", "of one step"},
+    {0, "global-batch", FR_OPT_INT, AT(global_batch), "B", "sequences of one step"},
+    {0, "seq", FR_OPT_INT, AT(seq), "L", "tokens of a sequence (default: the model's usual)"},
+    {0, "attention", FR_OPT_STR, AT(attention), "KIND", "causal or full (default: both)"},
+    {0, "peak", FR_OPT_NUM, AT(peak), "TFLOPS", "dense peak of one accelerator"},
+    {0, "mtp", FR_OPT_INT, AT(mtp), "N",
+     "layers that predict further tokens (default: the model's)"},
+    {0, "vocab", FR_OPT_INT, AT(vocab), "V", "vocabulary, padded (default: the model's)"},
+    OPT_END,
+};
 static const struct fr_opt NONE[] = {OPT_END};
 
 /* --- commands --- */
@@ -220,6 +237,8 @@ const struct fr_cmd FR_COMMANDS[] = {
      "object for every line."},
     {"scan", "flight-recorder", "DIR", 1, 1, NONE, fr_cmd_scan_flight_recorder,
      "which ranks a hang is due to, from PyTorch's Flight Recorder dumps", NULL},
+    {"mfu", NULL, "", 0, 0, MFU, fr_cmd_mfu,
+     "model FLOPs utilisation of a step, by both ways to count attention", NULL},
     {"config", NULL, "", 0, 0, CONFIG, fr_cmd_config,
      "settings of the daemons and where they come from", NULL},
     {"version", NULL, "", 0, 0, NONE, fr_cmd_version, "the version", NULL},
@@ -479,6 +498,12 @@ static int skip_options(char *const *argv, int argc, int at)
 static void defaults(struct fr_cli *cli)
 {
     *cli = (struct fr_cli){.limit = 50,
+                           .gpus = -1,
+                           .global_batch = -1,
+                           .seq = -1,
+                           .mtp = -1,
+                           .vocab = -1,
+                           .peak = (double)NAN,
                            .rank = -1,
                            .seed = -1,
                            .repeat = 1,

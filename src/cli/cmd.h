@@ -56,6 +56,7 @@ int fr_cmd_ledger_query(struct fr_cli *cli, int n, char **operands);
 int fr_cmd_scan_job_log(struct fr_cli *cli, int n, char **operands);
 int fr_cmd_scan_kernel_log(struct fr_cli *cli, int n, char **operands);
 int fr_cmd_scan_flight_recorder(struct fr_cli *cli, int n, char **operands);
+int fr_cmd_mfu(struct fr_cli *cli, int n, char **operands);
 int fr_cmd_config(struct fr_cli *cli, int n, char **operands);
 int fr_cmd_version(struct fr_cli *cli, int n, char **operands);
 int fr_cmd_help(struct fr_cli *cli, int n, char **operands);
