@@ -91,6 +91,7 @@ void fr_judge_proc(struct fr_judge *j, uint32_t rank, const struct fr_obs_proc *
     if (!isfinite(o->stopped_ratio) || o->stopped_ratio < 0 || o->stopped_ratio > 1)
         r->proc.stopped_ratio = 0;
     r->proc_known = true;
+    fr_judge_note_seen(r);
 }
 
 void fr_judge_launcher(struct fr_judge *j, uint32_t rank, int32_t exit_signal, uint64_t now_ns)

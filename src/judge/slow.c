@@ -83,6 +83,14 @@ static bool is_seen(const struct rank *r)
            share(r->older.throttled_ns, r->old.throttled_ns, r) > THROTTLED_SHARE;
 }
 
+void fr_judge_note_seen(struct rank *r)
+{
+    if (!is_seen(r))
+        r->seen_since_ns = 0;
+    else if (!r->seen_since_ns)
+        r->seen_since_ns = r->proc.observed_ns ? r->proc.observed_ns : 1;
+}
+
 /* Typical self time over n steps that end with `last`: the median, which no collection of garbage
  * moves. Of a rank that is seen stopped or throttled it is the mean without the smallest and the
  * largest: such a rank is hit in about every other step, and a median would flip between the two.
@@ -373,12 +381,21 @@ static uint64_t begin_of(const struct fr_judge *j, uint64_t step, uint64_t other
     return step > 1 && before->step == step - 1 ? before->end_ns : otherwise;
 }
 
+/* The witness on the process speaks for steps that ended under its eyes: one that has just been
+ * stopped for good was not slow before. */
+static bool is_seen_in(const struct fr_judge *j, const struct rank *r, uint64_t step)
+{
+    const struct job_step *js = &j->steps[step % STEPS_KEPT];
+
+    return r->seen_since_ns && js->step == step && js->end_ns > r->seen_since_ns;
+}
+
 static void judge_rank(struct fr_judge *j, struct rank *r, uint64_t step, uint64_t now_ns)
 {
     double past_s = past_median(j, r), near = looser(j->threshold);
     double risen = past_s * (1 + PAST_SHARE * (j->threshold - 1));
     /* what is seen on the process itself needs the timing to agree, not to persist */
-    bool seen = is_seen(r);
+    bool seen = is_seen_in(j, r, step);
     bool peers = (double)r->ratio2 > j->threshold && (seen || (double)r->ratio1 > j->threshold);
     bool past = (double)r->half2_s > risen && (seen || (double)r->half1_s > risen);
     bool shares = j->nodes[r->node].shares && !seen;

@@ -61,6 +61,7 @@ struct rank {
     uint32_t npast, peers_run, calm_run;
     bool slow, slow_past, alone; /* alone: nobody on another node is in its position */
     uint64_t slow_since_step, slow_since_ns, peers_since_ns; /* peers_since_ns: of peers_run */
+    uint64_t seen_since_ns; /* its process is seen stopped in turns or throttled; 0: it is not */
     /* arrival.c: the kept step that is being summed */
     uint64_t kept_step, call_end_ns;
     double in_calls_s, wait_s, late_s;
@@ -200,6 +201,7 @@ int fr_judge_rule_stopped(struct fr_judge *j, uint64_t now_ns, struct findings *
 int fr_judge_rule_quiet(struct fr_judge *j, uint64_t now_ns, struct findings *hang,
                         struct findings *stall);
 void fr_judge_learn_slow(struct fr_judge *j, uint64_t now_ns);
+void fr_judge_note_seen(struct rank *r); /* behind each look at its process */
 int fr_judge_rule_slow(struct fr_judge *j, uint64_t now_ns, struct findings *to);
 void fr_judge_rule_job_slow(struct fr_judge *j, struct findings *to);
 double fr_judge_step_now_s(const struct fr_judge *j);

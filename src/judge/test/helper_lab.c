@@ -345,7 +345,8 @@ static void report_proc(struct lab *l, int r)
         if (l->seen_stopped_s[r] == 0)
             l->seen_stopped_s[r] = l->now_s;
         o.state_since_ns = ns(l->seen_stopped_s[r]);
-    } else if (duty && fr_rng_below(&l->rng, 2)) { /* 20 ms turns: each sample is new */
+        o.stopped_ratio = fmin(l->now_s - l->stop_s[r], 1); /* of the last second */
+    } else if (duty && fr_rng_below(&l->rng, 2)) {          /* 20 ms turns: each sample is new */
         o.state = FR_PROC_STOPPED;
         o.state_since_ns = lab_now_ns(l) - fr_rng_below(&l->rng, 20000000);
     }

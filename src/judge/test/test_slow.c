@@ -290,6 +290,44 @@ static void with_a_fence_that_ignores_the_spread_that_check_fails(void **state)
     assert_true(clean_run(&cfg, 400, &job_wide, &rank_steps) > 0);
 }
 
+/* A few slow steps and then a stop for good: the stop is no witness of what was before it. */
+static void a_rank_that_has_just_been_stopped_is_not_slow(void **state)
+{
+    struct fr_rng r = {31};
+    int hangs = 0, cases = 200;
+
+    (void)state;
+    for (int i = 0; i < cases; i++) {
+        const int *g = GRIDS[fr_rng_below(&r, NGRIDS)];
+        bool hang = false;
+        double at = INFINITY;
+        int victim;
+
+        lab_init(&lab, g[0], g[1], g[2], g[2], fr_rng_u64(&r));
+        victim = (int)fr_rng_below(&r, (uint64_t)lab.n);
+        lab.slow_rank = victim;
+        lab.slow_factor = 3;
+        lab.slow_step = 60;
+        lab_start(&lab);
+        while (lab.now_s < at + 4) {
+            struct fr_finding f[16];
+
+            lab_tick(&lab);
+            if (isinf(at) && lab.step >= lab.slow_step + 6)
+                lab.stop_s[victim] = lab.freeze_s[victim] = at = lab.now_s;
+            for (size_t n = fr_judge_findings(lab.j, lab_now_ns(&lab), f, 16); n > 0; n--) {
+                if (f[n - 1].kind == FR_FINDING_SLOW)
+                    fail_msg("job %d: node %d named slow %.2f s after the stop", i, f[n - 1].node,
+                             lab.now_s - at);
+                hang |= f[n - 1].kind == FR_FINDING_HANG && f[n - 1].rank == victim;
+            }
+        }
+        hangs += hang;
+        lab_fini(&lab);
+    }
+    assert_int_equal(hangs, cases);
+}
+
 /* --- nobody's fault --- */
 
 /* Seconds from the onset until the slow node is named, by timing alone. */
@@ -474,6 +512,7 @@ int main(void)
         cmocka_unit_test(with_a_threshold_out_of_reach_that_check_fails),
         cmocka_unit_test(clean_noise_names_nobody_in_two_million_rank_steps),
         cmocka_unit_test(with_a_fence_that_ignores_the_spread_that_check_fails),
+        cmocka_unit_test(a_rank_that_has_just_been_stopped_is_not_slow),
         cmocka_unit_test(on_a_shared_machine_timing_alone_must_stand_ten_seconds),
         cmocka_unit_test(a_machine_that_slows_all_ranks_alike_is_job_wide),
         cmocka_unit_test(a_heavier_pipeline_stage_is_structural_and_isolates_nobody),
