@@ -29,8 +29,4 @@ size_t fr_klog_pci_at(const char *p);
 void fr_klog_xid(const char *text, const struct fr_klog_codes *codes, struct fr_klog_event *ev);
 void fr_klog_sxid(const char *text, const struct fr_klog_codes *codes, struct fr_klog_event *ev);
 
-/* What a site says of a code: true when it says something. */
-bool fr_klog_site_code(const struct fr_klog_codes *c, bool sxid, int32_t code,
-                       struct fr_klog_event *ev);
-
 #endif /* FR_SCAN_KERNEL_INNER_H */

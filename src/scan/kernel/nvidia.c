@@ -16,13 +16,12 @@
 #include "base/xalloc.h"
 #include "scan/kernel/inner.h"
 
-#define INFO     FR_KLOG_INFO
-#define WARNING  FR_KLOG_WARNING
-#define CRITICAL FR_KLOG_CRITICAL
-#define FATAL    FR_KLOG_FATAL
-#define IGNORE   FR_KLOG_IGNORE
-#define MONITOR  FR_KLOG_MONITOR
-/* in the tables BY_TEXT stands for both */
+#define INFO        FR_KLOG_INFO
+#define WARNING     FR_KLOG_WARNING
+#define CRITICAL    FR_KLOG_CRITICAL
+#define FATAL       FR_KLOG_FATAL
+#define IGNORE      FR_KLOG_IGNORE
+#define MONITOR     FR_KLOG_MONITOR
 #define BY_TEXT     FR_KLOG_BY_TEXT
 #define RESTART_APP FR_KLOG_RESTART_APP
 #define RESET_GPU   FR_KLOG_RESET_GPU
@@ -179,15 +178,14 @@ void fr_klog_codes_free(struct fr_klog_codes *c)
     free(c);
 }
 
-bool fr_klog_site_code(const struct fr_klog_codes *c, bool sxid, int32_t code,
-                       struct fr_klog_event *ev)
+static void site_code(const struct fr_klog_codes *c, bool sxid, int32_t code,
+                      struct fr_klog_event *ev)
 {
     for (size_t i = c ? c->n : 0; i-- > 0;) /* the last line wins */
         if (c->rows[i].sxid == sxid && c->rows[i].code == code) {
             say(ev, c->rows[i].severity, c->rows[i].action);
-            return true;
+            return;
         }
-    return false;
 }
 
 /* --- lines --- */
@@ -243,7 +241,7 @@ static void by_xid(int32_t code, const struct fr_klog_codes *codes, struct fr_kl
     const struct code *c = find(XIDS, COUNT(XIDS), code);
 
     say(ev, c ? c->severity : WARNING, c ? c->action : MONITOR);
-    fr_klog_site_code(codes, false, code, ev);
+    site_code(codes, false, code, ev);
 }
 
 /* "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)" */
@@ -340,7 +338,7 @@ void fr_klog_xid(const char *text, const struct fr_klog_codes *codes, struct fr_
         ev->caused_by = atoi(cause + 23);
         by_xid(ev->caused_by, codes, ev);
     }
-    fr_klog_site_code(codes, false, ev->xid, ev);
+    site_code(codes, false, ev->xid, ev);
 }
 
 /* Does the text speak of what the code's name says? One word of it in the name is enough: codes
@@ -388,5 +386,5 @@ void fr_klog_sxid(const char *text, const struct fr_klog_codes *codes, struct fr
         say(ev, fatal == 1 ? CRITICAL : WARNING, fatal == 1 ? REBOOT : MONITOR);
     else
         say(ev, c->severity, c->action);
-    fr_klog_site_code(codes, true, ev->xid, ev);
+    site_code(codes, true, ev->xid, ev);
 }
